@@ -115,6 +115,33 @@ def test_what_no_command_foresees_gets_one_sentence(
     assert ran.err.strip().count("\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("check", ["check", "quick"]),
+        ("release", ["release", "edge", "--out", "x"]),
+        ("design", ["generate", "exclusive-pairs", "--profile", "U=0.9", "--out", "x"]),
+    ],
+)
+def test_interrupted_what_keeps_nothing_says_so(
+    dokimos: Dokimos,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    function: str,
+    words: list[str],
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"dokimos.{function}", interrupted)
+    ran = dokimos(*words)
+    assert (ran.code, ran.err) == (
+        130,
+        "dokimos: interrupted; the same command starts from the beginning.\n",
+    )
+
+
 def test_a_folder_in_the_way_is_left_alone(dokimos: Dokimos, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")

@@ -32,9 +32,9 @@ def check(
     network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
     """
     import dokimos
-    from dokimos.cli.output import cross_check_lines, progress_bar, say
+    from dokimos.cli.output import cross_check_lines, progress_bar, say, starting_over
 
-    with progress_bar("checking") as show:
+    with starting_over(), progress_bar("checking") as show:
         checked = dokimos.check(
             suite, jobs=jobs, core_only=core_only, plugin_proofs=plugin_proofs, progress=show
         )

@@ -143,10 +143,10 @@ def _designed(
 ) -> Mapping[str, object]:
     """Knobs for the profile; what they come to is printed. Raises InputError where none are found."""
     import dokimos
-    from dokimos.cli.output import progress_bar
+    from dokimos.cli.output import progress_bar, starting_over
     from dokimos.core.errors import InputError
 
-    with progress_bar("searching") as show:
+    with starting_over(), progress_bar("searching") as show:
         found = dokimos.design(
             family,
             profile,

@@ -38,9 +38,9 @@ def release(
     Every label is proven again on the copied files. Exit code 1 if one is not, and then nothing is written.
     """
     import dokimos
-    from dokimos.cli.output import progress_bar, say
+    from dokimos.cli.output import progress_bar, say, starting_over
 
-    with progress_bar("checking") as show:
+    with starting_over(), progress_bar("checking") as show:
         released = dokimos.release(
             suite,
             out,
