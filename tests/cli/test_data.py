@@ -10,4 +10,4 @@ def test_data_sets_are_listed_and_fetched(dokimos: Dokimos) -> None:
     got = dokimos("data", "get", "digits")
     assert got.code == 0 and "1,198 records to train on, 599 to test on" in got.out
     unknown = dokimos("data", "get", "digit")
-    assert unknown.code == 2 and "did you mean digits?" in unknown.err
+    assert unknown.code == 2 and "did you mean 'digits'?" in unknown.err

@@ -182,12 +182,12 @@ def test_what_fits_into_a_budget(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"style": "box"}, "no style 'box'"),
+        ({"style": "box"}, "Unknown style of properties 'box'; known: pgd"),
         ({"epsilon": ()}, "Give the radius"),
         ({"epsilon": -1.0}, "must be a positive number"),
         ({"weights": (1.0, 1.0)}, "their sum must be 1"),
         ({"vnnlib": "3"}, "no version 3 of VNN-LIB"),
-        ({"seed": -1}, "seed must be 0 or more"),
+        ({"seed": -1}, "seed must be at least 0"),
         ({"labelled_only": True, "drop_easy": True}, "leave out --drop-easy or --labelled-only"),
         ({"restarts": 10**9}, "1 to 1,000 restarts"),
         ({"timeout_seconds": float("inf")}, "seconds for an instance must be above 0"),

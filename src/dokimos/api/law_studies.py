@@ -79,7 +79,7 @@ def compare_studies(
 
     >>> dokimos.compare_studies(["mnits"])
     Traceback (most recent call last):
-    dokimos.core.errors.InputError: There is no domain mnits with laws (did you mean mnist?); ...
+    dokimos.core.errors.InputError: Unknown domain with laws 'mnits'; did you mean 'mnist'?
     """
     base = Path(out)
     data, page = base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.md")

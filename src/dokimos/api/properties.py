@@ -10,6 +10,7 @@ from pathlib import Path
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
+from dokimos.core.registry import unknown_name
 from dokimos.datasets.brackets import LARGEST, TOLERANCE, Effort
 from dokimos.datasets.catalogue import load_data
 from dokimos.datasets.classifier import read_classifier
@@ -118,8 +119,7 @@ def _style(name: str) -> Style:
     try:
         return Style(name)
     except ValueError:
-        known = ", ".join(style.value for style in Style)
-        raise InputError(f"There is no style {name!r} of properties; give one of {known}.") from None
+        raise unknown_name("style of properties", name, [style.value for style in Style]) from None
 
 
 def within(wishes: Wishes, budget_seconds: float, *, count: int | None, seconds: float | None) -> Wishes:

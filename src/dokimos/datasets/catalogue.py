@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 from dokimos.datasets.data_set import DataSet
 from dokimos.datasets.normalisation import NONE, Normalisation
 from dokimos.datasets.own_files import Limits, read_csv, read_npz, read_picture_folder
@@ -19,9 +19,7 @@ NAMES = ("mnist", "cifar10", "digits", "german", "compas")
 def named_data(name: str) -> NamedData:
     """The data set with this name. Raises InputError if there is none."""
     if name not in NAMES:
-        raise InputError(
-            f"There is no data set {name!r}{did_you_mean(name, NAMES)}; give one of {', '.join(NAMES)}."
-        )
+        raise unknown_name("data set", name, list(NAMES))
     data: NamedData = import_module(f"dokimos.datasets.sources.{name}").DATA
     return data
 

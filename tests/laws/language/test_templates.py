@@ -28,7 +28,7 @@ def test_every_template_is_a_law_that_runs(template: str) -> None:
 
 
 def test_what_templates_refuse() -> None:
-    with pytest.raises(InputError, match="did you mean monotone"):
+    with pytest.raises(InputError, match="did you mean 'monotone'"):
         new_law("monoton", feature="age")
     with pytest.raises(InputError, match="not the name of a feature"):
         new_law("fair", feature="a b")

@@ -197,7 +197,7 @@ def test_what_the_paper_says_adds_up() -> None:
 
 
 def test_jobs_of_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"no domain compass with laws \(did you mean compas\?\)"):
+    with pytest.raises(InputError, match=r"Unknown domain with laws 'compass'; did you mean 'compas'\?"):
         jobs_of("compass")
     assert {"compas", "german_credit"} <= set(domains_with_laws())
     laws = shipped_laws("compas")

@@ -42,7 +42,7 @@ def test_there_are_all_laws() -> None:
     others = {"lunar_lander": 2, "mnist": 1, "reviews": 4, "speech": 1}
     assert counts == {"compas": 12, "german_credit": 10} | others
     assert shipped_laws("nothing") == []
-    with pytest.raises(InputError, match="did you mean compas"):
+    with pytest.raises(InputError, match="did you mean 'compas'"):
         find_study("compass")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,5 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
 def find_architecture(name: str) -> Architecture:
     """Find the architecture of this name. Raises InputError if there is none."""
     if name not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise InputError(
-            f"There is no architecture {name!r}{did_you_mean(name, ARCHITECTURES)}; give one of {known}."
-        )
+        raise unknown_name("architecture", name, list(ARCHITECTURES))
     return ARCHITECTURES[name]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, joined
 from dokimos.laws.engine.plan import LawPlan
@@ -40,8 +40,7 @@ _BINS = 16
 def expect_search(search: str) -> None:
     """Raise InputError if there is no such search."""
     if search not in SEARCHES:
-        hint = did_you_mean(search, SEARCHES)
-        raise InputError(f"There is no search {search}{hint}; there are {', '.join(SEARCHES)}.")
+        raise unknown_name("search", search, list(SEARCHES))
 
 
 def has_rates(plan: LawPlan) -> bool:

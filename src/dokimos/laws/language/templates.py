@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.problems import LawError
@@ -80,8 +80,7 @@ def new_law(
     numbers and may differ by that much. With `any_name`, a feature may have any name.
     """
     if template not in TEMPLATES:
-        hint = did_you_mean(template, TEMPLATES)
-        raise InputError(f"There is no template {template}{hint}; there are {', '.join(TEMPLATES)}.")
+        raise unknown_name("template", template, list(TEMPLATES))
     if not feature.isidentifier() and not any_name:
         raise InputError(f"{feature!r} is not the name of a feature; names are letters, digits and _.")
     if not 0 < amount < _MOST:

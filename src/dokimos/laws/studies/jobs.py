@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
 from dokimos.laws.engine.law_test import test_law
@@ -180,9 +180,7 @@ def parts_of(
     such domain.
     """
     if name not in domains_with_laws():
-        hint = did_you_mean(name, domains_with_laws())
-        known = ", ".join(domains_with_laws())
-        raise InputError(f"There is no domain {name} with laws{hint}; there are {known}.")
+        raise unknown_name("domain with laws", name, list(domains_with_laws()))
     domain = load_domain(name)
     own_seeds, own_budget = effort(name)
     read = [(path.stem, read_law(path)) for path in (*shipped_laws(name), *domain.printed)]

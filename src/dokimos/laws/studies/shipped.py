@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import unknown_name
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.lookup import shipped_domains
 from dokimos.laws.language.names import LIBRARY
@@ -49,8 +49,7 @@ class Trainable(Protocol):
 def find_study(name: str, kind: str = "network") -> Trainable:
     """What can be trained for a shipped domain: its network, or its tree. Raises InputError."""
     if name not in shipped_domains():
-        hint = did_you_mean(name, shipped_domains())
-        raise InputError(f"There is no case study {name}{hint}; there are {', '.join(shipped_domains())}.")
+        raise unknown_name("case study", name, list(shipped_domains()))
     module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
     found: dict[str, Trainable] = {"network": module.STUDY}
     if hasattr(module, "TREE"):
