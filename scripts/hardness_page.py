@@ -22,7 +22,7 @@ from published import COLUMNS, ROBUST, expect_all, parser_for, profiles, results
 
 import dokimos
 from dokimos.difficulty.components import symbol
-from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.reports.markdown import markdown_table
 from dokimos.suites.profile_file import COMPONENTS
 
@@ -55,6 +55,7 @@ LEAST = 3
 ROUNDS, BOOTSTRAPS = 1000, 400
 LEAVES = "proof leaves"
 #: What a comparison over all of `axes` cannot show.
+CIRCULAR = "The reference looks for such proofs itself: for it, the answer is close to circular."
 ONE_BY_ONE = (
     "In `axes` each of the five moves in one group only, so that none of them can separate the timeouts of "
     "all groups."
@@ -234,51 +235,49 @@ def _told(value: float | None) -> str:
 
 
 def proof_size(runs: Sequence[Path]) -> list[str]:
-    """The AUC of proof size and of the five, for each verifier on each suite; and the answer.
+    """The AUC of the five and of proof size, and the answer: a row for each verifier on each suite.
 
     Suites are not pooled: one that was designed to move a component would answer for all.
     """
-    judged = dokimos.judge(list(runs))
-    explanation = dokimos.explain(judged, resamples=100)
-    lines: list[str] = []
     measured = defaultdict(list)
-    for observation in explanation.observations:
+    for observation in dokimos.explain(dokimos.judge(list(runs)), resamples=100).observations:
         if observation.status in (Status.SOLVED, Status.TIMEOUT) and "proof_leaves" in observation.extras:
             measured[observation.verifier, observation.suite].append(observation)
     if not measured:
         return ["Nothing that was run has been profiled with `--more`.", ""]
-    for (verifier, suite), seen in sorted(measured.items()):
-        largest = max((o.extras["proof_leaves"] or 0 for o in seen), default=0)
-        missing = sum(o.extras["proof_leaves"] is None for o in seen)
-        columns = {
-            symbol(name): np.array([_finite(o.components.get(name)) for o in seen]) for name in COMPONENTS
-        }
-        columns[LEAVES] = np.array(
-            [2 * largest + 1 if (v := o.extras["proof_leaves"]) is None else v for o in seen], dtype=float
-        )
-        families = [o.family for o in seen]
-        late = np.array([o.status is Status.TIMEOUT for o in seen])
-        names = np.array(families)
-        both = [n for n in dict.fromkeys(families) if late[names == n].any() and (~late[names == n]).any()]
-        found = {n: (auc_within(families, v, late), p_value(families, v, late)) for n, v in columns.items()}
-        lines += [
-            f"### {verifier} on {suite}",
-            "",
-            f"{len(seen)} instances were solved or timed out and are measured, {int(late.sum())} of them",
-            f"timeouts. Families with both outcomes: {', '.join(both) or 'none'}. For {missing} no proof",
-            "was found, which counts as larger than every other.",
-            "",
-            *markdown_table(
-                ["component", "AUC within families", "p"],
-                [[n, _told(a), "–" if p is None else f"{p:.3f}"] for n, (a, p) in found.items()],
-            ),
-            "",
-            _answer(found, columns, families, late),
-            *_circular(verifier),
-            *(["", ONE_BY_ONE] if suite == "axes" else []),
-            "",
-        ]
-    return lines
+    rows = [
+        [verifier, suite, *_compared(seen)]
+        for (verifier, suite), seen in sorted(measured.items(), key=lambda item: item[0][::-1])
+    ]
+    heads = ["verifier", "suite", "measured", "timeouts", *(symbol(name) for name in COMPONENTS), LEAVES]
+    return [
+        "The AUC within families of each of the five and of proof size, over the instances that were",
+        "solved or timed out; bold where p is at most 0.05 (permutations within families). A proof that",
+        "was not found counts as larger than every other. Last, proof size against the best of the five:",
+        "how much farther from 0.5 its AUC lies, with a 95 % interval (bootstrap within families).",
+        "",
+        *markdown_table([*heads, f"{LEAVES} against the best of the five"], rows),
+        "",
+        *([ONE_BY_ONE, ""] if any(suite == "axes" for _, suite in measured) else []),
+        *([CIRCULAR, ""] if any(verifier == "reference" for verifier, _ in measured) else []),
+    ]
+
+
+def _compared(seen: Sequence[Observation]) -> list[str]:
+    """The cells of one verifier on one suite."""
+    largest = max((o.extras["proof_leaves"] or 0 for o in seen), default=0)
+    columns = {
+        symbol(name): np.array([_finite(o.components.get(name)) for o in seen]) for name in COMPONENTS
+    }
+    columns[LEAVES] = np.array(
+        [2 * largest + 1 if (v := o.extras["proof_leaves"]) is None else v for o in seen], dtype=float
+    )
+    families = [o.family for o in seen]
+    late = np.array([o.status is Status.TIMEOUT for o in seen])
+    found = {n: (auc_within(families, v, late), p_value(families, v, late)) for n, v in columns.items()}
+    marks = ("**" if p is not None and p <= 0.05 else "" for _, p in found.values())
+    aucs = (f"{mark}{_told(auc)}{mark}" for mark, (auc, _) in zip(marks, found.values(), strict=True))
+    return [str(len(seen)), str(int(late.sum())), *aucs, _answer(found, columns, families, late)]
 
 
 def own_matrix(runs: Sequence[Path]) -> list[str]:
@@ -317,12 +316,6 @@ def own_matrix(runs: Sequence[Path]) -> list[str]:
     ]
 
 
-def _circular(subject: str) -> list[str]:
-    if subject != "reference":
-        return []
-    return ["", "The reference looks for such proofs itself: for it, this is close to circular."]
-
-
 def _finite(value: float | None) -> float:
     return math.nan if value is None else min(max(value, -1e300), 1e300)
 
@@ -336,11 +329,11 @@ def _answer(
     """Whether proof size is farther from chance than the best of the five, by a bootstrap of instances."""
     size = {name: abs(auc - 0.5) for name, (auc, _) in found.items() if auc is not None}
     if LEAVES not in size:
-        return "**No answer**: no family has both timeouts and solved instances among them."
+        return "no answer: no family has both outcomes"
     best = max((n for n in size if n != LEAVES), key=lambda n: size[n])
     p = found[LEAVES][1]
     if p is None or p > 0.05:
-        return f"**Proof size is not found to predict timeouts here**; of the five {best} comes nearest."
+        return "predicts nothing here"
     rng = np.random.default_rng(0)
     gains = []
     for _ in range(BOOTSTRAPS):
@@ -351,10 +344,7 @@ def _answer(
             gains.append(abs(pair[0] - 0.5) - abs(pair[1] - 0.5))
     low, high = np.quantile(gains, [0.025, 0.975])
     word = "better than" if low > 0 else "worse than" if high < 0 else "not measurably better than"
-    return (
-        f"**Proof size predicts timeouts, {word} the best of the five**, {best}: the AUC of proof size "
-        f"lies {size[LEAVES] - size[best]:+.2f} farther from 0.5 (95 % interval {low:+.2f} to {high:+.2f})."
-    )
+    return f"{word} {best}: {size[LEAVES] - size[best]:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
@@ -366,7 +356,8 @@ def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
         "dokimos profile axes --more",
         "dokimos profile veristress --more",
         "dokimos run axes --verifier marabou --verifier reference --timeout 120 --cpu 10 --out runs/axes",
-        "dokimos run veristress --verifier marabou --timeout 60 --cpu 10 --out runs/veristress",
+        "dokimos run veristress --verifier marabou --verifier vibecheck --verifier reference \\",
+        "  --verifier nnenum=REPOSITORY --timeout 60 --cpu 10 --out runs/veristress",
         "python scripts/hardness_page.py --facts FACTS --runs runs/axes runs/veristress \\",
         "  --out docs/hardness.md",
         "```",
