@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import plainly
+
 import dokimos
 from dokimos.api.audits import Audit
 from dokimos.api.progress import ProgressUpdate
@@ -226,4 +228,4 @@ def ranking(rows: PenaltyRows) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

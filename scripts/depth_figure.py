@@ -8,10 +8,12 @@ Draws docs/depth.svg, and prints its numbers as a table in Markdown.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+
+import plainly
 
 from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.frame import Area, draw_axes, draw_keys, series_class, series_shape
@@ -96,9 +98,11 @@ def draw(found: dict[str, list[Rung]]) -> Figure:
     )
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Draw the figure and print the table."""
-    found = rungs_of(folder)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", type=Path)
+    found = rungs_of(parser.parse_args().suite)
     figure = draw(found)
     (ROOT / "docs" / "depth.svg").write_text(figure.standalone(drawing_style()), encoding="utf-8")
     print("| family | depth | proven margin | CROWN | intervals | |")
@@ -110,4 +114,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    plainly.run(main)

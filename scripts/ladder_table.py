@@ -5,18 +5,22 @@ For each family, the knob that is raised, its values, and what each verifier ans
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+
+import plainly
 
 import dokimos
 from dokimos.campaigns.records import RunRecord
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Print the table in Markdown."""
-    judged = dokimos.judge(folder)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    judged = dokimos.judge(parser.parse_args().run)
     steps: dict[str, list[tuple[Mapping[str, object], RunRecord]]] = defaultdict(list)
     for record in (judgement.record for judgement in judged.judgements):
         steps[record.family].append((judged.facts[record.suite, record.instance].made_by, record))
@@ -35,4 +39,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    plainly.run(main)

@@ -14,13 +14,17 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import plainly
 
 import dokimos
 from dokimos.api.law_proofs import VerifiedLaw
+from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.laws.domain.lookup import load_domain
 from dokimos.laws.domain.tables import with_table
@@ -34,6 +38,7 @@ from dokimos.laws.repair.training import RepairWay
 from dokimos.laws.reporting.repair_table import repair_table
 from dokimos.laws.studies.paper import published as in_the_paper
 
+T = TypeVar("T")
 LIBRARY = Path(dokimos.__file__).parent / "laws" / "studies" / "library"
 #: The two laws of each question: one asks it from the lower end, the other from the upper.
 QUESTIONS = {
@@ -181,25 +186,34 @@ def decide_pictures(rows: int, near: int) -> None:
         print(f"| {one.decision.over} | {total:,} | {' | '.join(cells)} | {each} |", flush=True)
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print the tables that are asked for."""
-    match arguments:
+    match sys.argv[1:]:
         case ["global"]:
             decide_everywhere()
         case ["rows", *more]:
-            rows = int(more[0]) if more else ROWS
-            tolerance = Fraction(more[1].removesuffix("%")) / 100 if len(more) > 1 else Fraction(1, 100)
-            decide_around_rows(rows, tolerance, Path(more[2]) if len(more) > 2 else None)
+            rows = _read(int, more, 0, ROWS)
+            percent = _read(lambda text: Fraction(text.removesuffix("%")), more, 1, Fraction(1))
+            decide_around_rows(rows, percent / 100, Path(more[2]) if len(more) > 2 else None)
         case ["repair", *more]:
-            repair(int(more[0]) if more else 5, RepairWay(more[1] if len(more) > 1 else "certified"))
+            repair(_read(int, more, 0, 5), _read(RepairWay, more, 1, RepairWay("certified")))
         case ["images", *more]:
-            rows, near = (
-                int(more[k]) if len(more) > k else default for k, default in enumerate((ROWS, 200))
-            )
-            decide_pictures(rows, near)
+            decide_pictures(_read(int, more, 0, ROWS), _read(int, more, 1, 200))
+        case ["-h" | "--help"]:
+            print(__doc__)
         case _:
-            sys.exit(__doc__)
+            raise InputError("Say global, rows, repair or images; see --help.")
+
+
+def _read(kind: Callable[[str], T], words: Sequence[str], place: int, default: T) -> T:
+    """The word at a place as what it is meant to be, or the default if there is none."""
+    if len(words) <= place:
+        return default
+    try:
+        return kind(words[place])
+    except ValueError as error:
+        raise InputError(f"{words[place]!r} cannot be read here; see --help.") from error
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    plainly.run(main)

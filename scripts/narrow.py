@@ -7,28 +7,39 @@ small box and `unsat` on the whole one contradicts itself.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import plainly
+
 import dokimos
+from dokimos.core.errors import InputError
 from dokimos.properties.model import Box, Case
 from dokimos.properties.writing import write_vnnlib1
 
 RADII = {"tiny": Fraction(1, 2**20), "small": Fraction(1, 2**8), "whole": None}
 
 
-def main(suite: Path, out: Path, names: list[str]) -> None:
+def main() -> None:
     """Write the suite of narrowed questions, without labels."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("instances", nargs="+", metavar="INSTANCE")
+    given = parser.parse_args()
+    out = given.out
+    suite = dokimos.read_suite(given.suite)
+    entries = [suite.entry(name) for name in given.instances]
     (out / "onnx").mkdir(parents=True)
     (out / "vnnlib").mkdir()
     rows = []
-    for name in names:
-        entry = dokimos.read_suite(suite).entry(name)
+    for entry in entries:
+        name = entry.name
         instance, truth = entry.read_instance(), entry.read_truth()
         if truth is None or truth.witness is None:
-            sys.exit(f"{name} is not proven sat")
+            raise InputError(f"{name} is not proven sat; name instances that are.")
         point = truth.witness
         asked = dokimos.read_property(instance.property_file)
         outputs = dokimos.evaluate(dokimos.read_network(instance.network_file), point).lower
@@ -51,4 +62,4 @@ def around(point: tuple[Fraction, ...], radius: Fraction, box: Box) -> Box:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    plainly.run(main)

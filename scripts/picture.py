@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 from pathlib import Path
 
+import plainly
 from playwright.sync_api import sync_playwright
+
+from dokimos.core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def main(report: Path) -> int:
-    """Photograph the top of `report` into docs/report.png."""
+def main() -> None:
+    """Photograph the top of a report into docs/report.png."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("report", type=Path)
+    report = parser.parse_args().report
+    if not report.is_file():
+        raise InputError(f"{report}: there is no such file; `make demo` makes a report.")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        sys.exit("There is no chromium on this machine; install one to take the picture.")
+        raise InputError("There is no chromium on this machine; install one to take the picture.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
@@ -24,8 +32,7 @@ def main(report: Path) -> int:
         page.goto(report.resolve().as_uri())
         page.screenshot(path=ROOT / "docs" / "report.png")
         browser.close()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    plainly.run(main)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+import plainly
+
 import dokimos
 from dokimos.judging.planted_catches import Hunt, attempts, hunt
 from dokimos.suites.answers import Answer
@@ -101,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plainly
 
 from dokimos.attacks.base import Budget
 from dokimos.core.errors import InputError
@@ -344,6 +345,8 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--only-page", action="store_true")
     given = parser.parse_args()
+    if not given.folder.is_dir():
+        raise InputError(f"{given.folder}: there is no such folder.")
     given.work.mkdir(parents=True, exist_ok=True)
     journal = Journal(given.work / "done.jsonl")
     for part in () if given.only_page else given.only or PARTS:
@@ -360,4 +363,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

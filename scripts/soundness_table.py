@@ -16,6 +16,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import plainly
+
 import dokimos
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
@@ -130,10 +132,7 @@ def main() -> None:
     parser.add_argument("soundness", type=Path)
     parser.add_argument("campaign", type=Path, nargs="*")
     options = parser.parse_args()
-    try:
-        results = read_results(options.soundness)
-    except InputError as error:
-        parser.error(str(error))
+    results = read_results(options.soundness)
     print_hidden(results)
     if options.campaign:
         print()
@@ -141,4 +140,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

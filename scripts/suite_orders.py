@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import plainly
+
 import dokimos
 from dokimos.core import strict_json
 from dokimos.core.files import write_whole
@@ -103,4 +105,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plainly.run(main)

@@ -83,6 +83,18 @@ def test_a_bad_table_is_one_sentence(tmp_path: Path, content: str | None, says: 
         ("published_study", ["nowhere"]),
         ("published_study", ["nowhere", "--labels", "mine=here"]),
         ("profile_table", ["nowhere"]),
+        ("ladder_table", ["nowhere"]),
+        ("ladder_table", []),
+        ("depth_figure", ["nowhere"]),
+        ("published_properties", ["nowhere"]),
+        ("narrow", ["nowhere", "out", "one"]),
+        ("picture", ["nowhere.html"]),
+        ("audit_page", ["nowhere", "--results", "nowhere", "--out", "out"]),
+        ("planted_table", ["nowhere"]),
+        ("soundness_table", ["nowhere"]),
+        ("suite_orders", ["nowhere", "--check"]),
+        ("law_tables", ["rows", "many"]),
+        ("law_tables", []),
     ],
 )
 def test_bad_input_to_a_script_is_one_sentence_and_exit_code_2(
