@@ -118,6 +118,7 @@ def ask(verifier: Verifier, question: Question, folder: Path) -> tuple[Query, Ou
         memory_bytes=4 << 30,
     )
     invocation = verifier.command(query)
+    invocation.write_files(query.folder)
     outcome = run_limited(
         invocation.command,
         limits=Limits(wall_seconds=question.wall_seconds),

@@ -162,6 +162,7 @@ def perform(
         )
         query = _query(task, *copies, folder)
         invocation = verifier.command(query)
+        invocation.write_files(folder)
         passed = allowed_environment(verifier.variables, task.permissions.pass_env)
         if workers is None or not verifier.is_warm:
             outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel), 0

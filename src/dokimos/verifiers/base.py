@@ -13,6 +13,7 @@ from typing import ClassVar, Self, final
 
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
+from dokimos.core.files import write_whole
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.styles import CertificateStyle
@@ -61,6 +62,7 @@ class Query:
 class Invocation:
     """A command line, and the variables that it needs beyond the allowed ones.
 
+    `files` are written into the query's folder, by name, before the process starts.
     `guard` says, for the record, what protects the user's processes from scripts that it runs. The first
     `start_words` words of the command start the process, and the rest are about this query: a warm worker
     is started with the former and sent the latter. 0 means that it cannot be warm.
@@ -68,11 +70,18 @@ class Invocation:
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     guard: str = ""
     start_words: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
+        object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+
+    def write_files(self, folder: Path) -> None:
+        """Put `files` into the query's folder."""
+        for name, content in self.files.items():
+            write_whole(folder / name, content)
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,8 @@ class Verifier(ABC):
         does so itself, or if correct answers would mean nothing.
     `command(query)`
         The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
-        absolute. It must make the tool write to `query.result` whatever the adapter reads.
+        absolute. It must make the tool write to `query.result` whatever the adapter reads. To make it
+        writes nothing: what the process is to find in the folder goes into `Invocation.files`.
     `read_answer(outcome, query)`
         The tool's answer, read from its result file or from the exact line that it documents; **never** by
         searching for a word in its output, since even a crash may print "safe". It is only called for a

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
 from dokimos.execution.outcomes import Outcome
 from dokimos.properties.model import Case, Conjunction, Property
 from dokimos.properties.path import read_vnnlib_file
@@ -20,6 +19,7 @@ from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.styles import CertificateStyle
 
 _RUNNER = RUNNERS / "never2_runner.py"
+_QUESTION = "question.json"
 
 
 class Never2(PinnedVerifier):
@@ -76,11 +76,12 @@ class Never2(PinnedVerifier):
 
     def command(self, query: Query) -> Invocation:
         """The runner script, with the property as matrices in the run's folder."""
-        question = query.folder / "question.json"
-        write_whole(question, json.dumps(_question(query.property_file)), what="the question")
         timeout = ("--timeout", f"{query.wall_seconds:g}")
-        files = (query.network_file, question, query.result)
-        return Invocation(as_command((self.environment.python, _RUNNER, *timeout, *files)))
+        files = (query.network_file, query.folder / _QUESTION, query.result)
+        return Invocation(
+            as_command((self.environment.python, _RUNNER, *timeout, *files)),
+            files={_QUESTION: json.dumps(_question(query.property_file))},
+        )
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""
