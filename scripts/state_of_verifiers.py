@@ -132,7 +132,7 @@ def write_page(runs: Path, page: Path, name: str) -> None:
     text = state_page(judged.campaigns, command=command, title=group.title, absent=absent, notes=notes)
     before = page.read_text(encoding="utf-8") if page.exists() else ""
     write_whole(page, with_part(before, name, text), what="the page")
-    print(f"{page}: {len(present)} of {len(group.wall_seconds)} suites", file=sys.stderr)
+    print(f"{page}: {len(present)} of {len(group.shown)} suites", file=sys.stderr)
 
 
 def with_part(page: str, name: str, text: str) -> str:

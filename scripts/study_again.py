@@ -334,7 +334,7 @@ def page(runs: list[Path], published: Published) -> list[str]:
         "",
         *other_suites(explanation.observations),
         "",
-        "[The ladder](ladder.md) has Marabou's breaking points, and [the state of the",
+        "[The ladder](ladder.md) has the breaking points of each verifier, and [the state of the",
         "verifiers](state-of-the-verifiers.md) each wrong answer on `ladder` and `edge`, and what nnenum",
         "and α,β-CROWN answer on `edge`.",
     ]
