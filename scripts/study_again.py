@@ -216,6 +216,12 @@ def _names(judged: JudgedCampaign) -> set[str]:
     return {suite.name for suite in judged.campaign.manifest.suites}
 
 
+def _tool(verifier: str) -> str:
+    """The name of a verifier without the place where this machine has it."""
+    name, _, place = verifier.partition("=")
+    return name if "/" in place else verifier
+
+
 def _seed(suite: str) -> int:
     return int(suite.rpartition("-")[2])
 
@@ -255,12 +261,14 @@ def page(runs: list[Path], published: Published) -> list[str]:
     explanation = dokimos.explain(judged)
     on_suite = tuple(one for one in judged.campaigns if _names(one) == {SUITE})
     seen: dict[str, list[Observation]] = defaultdict(list)
-    for o in explanation.observations:
+    observations = [replace(o, verifier=_tool(o.verifier)) for o in explanation.observations]
+    for o in observations:
         if o.suite == SUITE:
             seen[o.verifier].append(o)
     if not seen:
         raise InputError(f"None of these campaigns has a run on {SUITE}; `dokimos run {SUITE}` makes one.")
-    records = [j.record for j in judged.judgements if j.record.suite == SUITE]
+    run = [j.record for j in judged.judgements if j.record.suite == SUITE]
+    records = [replace(record, verifier=_tool(record.verifier)) for record in run]
     days = sorted({record.started_at[:10] for record in records})
     limits: dict[str, set[str]] = defaultdict(set)
     for record in records:
@@ -328,11 +336,11 @@ def page(runs: list[Path], published: Published) -> list[str]:
         "The same combinations from other seeds (`dokimos generate --suite veristress --seed 6 --out",
         "veristress-6`, then `dokimos run veristress-6 …` as above): solved of run, and wrong answers.",
         "",
-        *draws(explanation.observations),
+        *draws(observations),
         "",
         "## The ladder and the edge",
         "",
-        *other_suites(explanation.observations),
+        *other_suites(observations),
         "",
         "[The ladder](ladder.md) has the breaking points of each verifier, and [the state of the",
         "verifiers](state-of-the-verifiers.md) each wrong answer on `ladder` and `edge`, and what nnenum",
