@@ -462,7 +462,7 @@ def _settling(study: Study, labels: Labels) -> list[str]:
         "with a proof of either answer where one was found; *not tried*: nobody has looked for one here.",
         "Polynomial networks, which were run apart, have rows of their own. Proofs are over the reals, on",
         "the files as rebuilt. Where a margin is below 1e-6, rounding or the last bits of a weight may",
-        "decide: a refuted answer is then not a mistake of the tool.",
+        "decide: a refuted answer need not be a mistake of the tool then.",
         "On `mnistfc` and `oval21` those with a `SAT` answer were tried, by attacks and as by `dokimos",
         "label --budget 60s`.",
         "",

@@ -69,6 +69,15 @@ def test_a_bad_table_is_one_sentence(tmp_path: Path, content: str | None, says: 
 
 
 @pytest.mark.usefixtures("scripts")
+def test_a_page_names_no_place_of_a_tool() -> None:
+    from study_again import _tool, draws  # type: ignore[import-not-found,unused-ignore]
+
+    assert _tool("nnenum=/home/me/nnenum,python=/home/me/bin/python") == "nnenum"
+    assert _tool("planted=and-for-or") == "planted=and-for-or"
+    assert draws([]) == ["Nothing was run on other draws."]
+
+
+@pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize(
     ("script", "words"),
     [
