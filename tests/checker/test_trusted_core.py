@@ -40,7 +40,7 @@ FORBIDDEN = (
     "dokimos.properties.writing",
     "dokimos.suites.writing",
 )
-MOST_LINES_IN_ALL = 8668
+MOST_LINES_IN_ALL = 8681
 MOST_LINES_FOR_ONE_KIND = 5553
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)

@@ -205,6 +205,31 @@ class TestCheck:
         assert "1 of 1 labels proven" in ran.out
         assert "1 instance without a label" in ran.out
 
+    def test_a_fault_of_ours_hides_no_other_entry(
+        self, dokimos: Dokimos, suite: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise ZeroDivisionError("by\nchance")
+
+        monkeypatch.setattr("dokimos.checker.proofs.witness.Witness.prove", fail)
+        ran = dokimos("check", suite, "--jobs", 1)
+        assert ran.code == 3
+        assert "a fault of Dokimos: ZeroDivisionError: by chance" in ran.err
+        assert "1 of 2 labels proven" in ran.out
+        listed = json.loads(dokimos("check", suite, "--jobs", 1, "--json").out)["tables"]["labels"]
+        assert sorted(one["is_fault"] for one in listed) == [False, True]
+
+    def test_a_fault_of_the_cross_check_fails_its_entry(
+        self, dokimos: Dokimos, suite: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise IndexError("somewhere")
+
+        monkeypatch.setattr("dokimos.crosscheck.cross_check.cross_check", fail)
+        ran = dokimos("check", suite, "--jobs", 1)
+        assert ran.code == 3
+        assert "0 of 2 labels proven" in ran.out
+
     def test_a_truncated_truth_is_unreadable(self, dokimos: Dokimos, suite: Path) -> None:
         path = self.truth(suite, "sat")
         path.write_text(path.read_text()[:200])

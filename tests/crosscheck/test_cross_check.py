@@ -41,7 +41,7 @@ def of(model: onnx.ModelProto, bounds: list[tuple[float, float]], *unsafe: str) 
 
 def leaky() -> tuple[Instance, Truth]:
     model = single("LeakyRelu", (1, 1), attributes={"alpha": 0.5})
-    return of(model, [(-2.0, -1.0)], "(<= Y_0 -0.25)")
+    return of(model, [(-2.0, -1.0)], "(<= Y_0 -1.25)")
 
 
 def suite_of(folder: Path, instance: Instance, truth: Truth) -> Path:
@@ -286,3 +286,57 @@ def test_exact_values_are_computed_only_where_float64_does_not_decide(
     misread(monkeypatch, "LeakyRelu", slope_of_zero)
     assert "as read is 0," in cross_check(instance, truth).contradiction
     assert len(asked) == 1
+
+
+def sum_of_two(threshold: str, *, float32: Fraction | None = None) -> tuple[Instance, Truth]:
+    """Y = X_0 + X_1 on [−1, 1]², called `unsat` for Y >= threshold whether or not it is."""
+    model = single("MatMul", (1, 2), [np.ones((2, 1), np.float32)])
+    instance = instance_of(model.SerializeToString(), question([(-1, 1)] * 2, 1, f"(>= Y_0 {threshold})"))
+    return instance, stated(instance, "enclosure", {"trees": [[-1]]}, float32=float32)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "refuted"), [("-0.5", True), ("1.5", True), ("2.0", True), ("2.5", False)]
+)
+def test_an_exact_value_that_is_unsafe_refutes_an_unsat(threshold: str, refuted: bool) -> None:
+    """At the centre, or at a point drawn from the box."""
+    found = cross_check(*sum_of_two(threshold))
+    assert ("the proof is false" in found.contradiction) is refuted
+    if not refuted:
+        assert found == CrossCheck("onnxruntime")
+
+
+def test_a_false_label_is_refused_by_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_dokimos: Dokimos
+) -> None:
+    """A lemma that proves too much, whichever it is, is seen by the values."""
+    from dokimos.checker.proofs import enclosure
+
+    monkeypatch.setattr(enclosure, "least_slack", lambda *_: Fraction(1))
+    suite = suite_of(tmp_path, *sum_of_two("1.5"))
+    assert dokimos.check(suite, core_only=True).is_proven
+    ran = run_dokimos("check", suite)
+    assert ran.code == 1
+    assert "the label is unsat, but the exact outputs at" in ran.err
+
+
+def three_thirds(relation: str) -> Instance:
+    """Exactly, Y = 1.0000000298; onnxruntime rounds it to 1. Unsafe is above, or below, 1.00000001."""
+    model = single("Mul", (1, 1), [np.array([1 / 3], np.float32)])
+    return instance_of(model.SerializeToString(), question([(3, 3)], 1, f"({relation} Y_0 1.00000001)"))
+
+
+def test_what_a_runtime_computes_refutes_an_unsat_for_float32() -> None:
+    instance = three_thirds("<=")
+    for float32 in (None, Fraction(0)):
+        found = cross_check(instance, stated(instance, "enclosure", {"trees": [[-1]]}, float32=float32))
+        assert ("finds an unsafe output at" in found.contradiction) is (float32 is not None)
+
+
+def test_a_runtime_that_finds_the_witness_safe_refutes_a_sat_for_float32() -> None:
+    instance = three_thirds(">=")
+    for float32 in (None, Fraction(0)):
+        truth = stated(instance, "witness", label=Label.SAT, witness=(Fraction(3),), float32=float32)
+        assert ("finds the witness safe" in cross_check(instance, truth).contradiction) is (
+            float32 is not None
+        )

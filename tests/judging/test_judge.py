@@ -239,9 +239,8 @@ def test_what_rounding_does_not_explain_is_no_rounding(
 ) -> None:
     # As it is misread, the network has the value 0 at -2, and nothing is below -0.25; it really has -1.
     network, _ = leaky()
-    given = instance(
-        tmp_path, "i", network=network.network_file, asked=network.property_file, label=Label.UNSAT
-    )
+    asked = network.property_file.replace(b"-1.25", b"-0.25")
+    given = instance(tmp_path, "i", network=network.network_file, asked=asked, label=Label.UNSAT)
     misread(monkeypatch, "LeakyRelu", slope_of_zero)
     found = verdicts(given, record(Answer.SAT, (F(-2),)), record(Answer.UNSAT))
     assert [j.verdict for j in found] == [Verdict.UNLABELLED, Verdict.UNLABELLED]
@@ -256,7 +255,7 @@ def test_a_witness_of_a_misread_network_blames_nobody(
 ) -> None:
     # As it is misread, the network has the value 0 at -2, which is above -0.25; it really has -1.
     network, _ = leaky()
-    asked = network.property_file.replace(b"(<= Y_0 -0.25)", b"(>= Y_0 -0.25)")
+    asked = network.property_file.replace(b"(<= Y_0 -1.25)", b"(>= Y_0 -0.25)")
     given = instance(tmp_path, "i", network=network.network_file, asked=asked, label=label)
     misread(monkeypatch, "LeakyRelu", slope_of_zero)
     found = verdicts(given, record(Answer.SAT, (F(-2),)), record(Answer.UNSAT))

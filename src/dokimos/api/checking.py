@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
-from dokimos.checker.entry import CheckedEntry, check_entry
+from dokimos.checker.entry import CheckedEntry, check_entry, fault
 from dokimos.core.brief import Brief
 from dokimos.core.costs import Cost, measured
 from dokimos.core.errors import InputError
@@ -124,7 +124,10 @@ def _check_one(
 
     truth = entry.read_truth()
     assert truth is not None
-    compared = cross_check(entry.read_instance(), truth)
+    try:
+        compared = cross_check(entry.read_instance(), truth)
+    except Exception as error:  # a bug, which must not hide the other entries
+        return replace(checked, problem=fault(error), is_fault=True), None
     return replace(checked, problem=compared.contradiction), compared
 
 

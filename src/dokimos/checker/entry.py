@@ -16,7 +16,8 @@ from dokimos.suites.entry import SuiteEntry
 class CheckedEntry:
     """What the checker says about one entry; `problem` is empty iff its label is proven.
 
-    `is_unreadable` distinguishes a file that could not be read from a proof that does not go through.
+    `is_unreadable` distinguishes a file that could not be read from a proof that does not go through, and
+    `is_fault` a bug of Dokimos from both.
     """
 
     name: str
@@ -26,6 +27,7 @@ class CheckedEntry:
     float32_margin: float | None = None
     problem: str = ""
     is_unreadable: bool = False
+    is_fault: bool = False
 
     @property
     def is_proven(self) -> bool:
@@ -34,7 +36,10 @@ class CheckedEntry:
 
 
 def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> CheckedEntry:
-    """Prove the label of one entry again, from its files alone. No content of a file makes it raise."""
+    """Prove the label of one entry again, from its files alone. No content of a file makes it raise.
+
+    An error that is not one of ours is a bug, and fails this entry: it must not hide the others.
+    """
     try:
         truth = entry.read_truth()
         if truth is None:
@@ -44,6 +49,8 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
         return CheckedEntry(
             entry.name, entry.family, problem=str(error), is_unreadable=isinstance(error, InputError)
         )
+    except Exception as error:
+        return CheckedEntry(entry.name, entry.family, problem=fault(error), is_fault=True)
     return CheckedEntry(
         name=entry.name,
         family=entry.family,
@@ -51,3 +58,8 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
         kind=truth.certificate.kind,
         float32_margin=None if proven.float32 is None else float(proven.float32),
     )
+
+
+def fault(error: Exception) -> str:
+    """What an error that no file should cause says of itself, in one line."""
+    return f"a fault of Dokimos: {type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -28,8 +28,9 @@ def check(
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
 
-    Instances without a label are counted separately; `dokimos label` looks for labels for them. Each
-    network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
+    If a file cannot be read the code is 2, and 3 if Dokimos itself failed on one; the others are listed all
+    the same. Instances without a label are counted separately; `dokimos label` looks for labels for them.
+    Each network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
     """
     import dokimos
     from dokimos.cli.output import cross_check_lines, progress_bar, say, starting_over
@@ -53,7 +54,8 @@ def check(
         for line in cross_check_lines(checked.cross_checks):
             out.line(line)
         if checked.failed:
-            raise typer.Exit(2 if any(one.is_unreadable for one in checked.failed) else 1)
+            unreadable = any(one.is_unreadable for one in checked.failed)
+            raise typer.Exit(3 if any(one.is_fault for one in checked.failed) else 2 if unreadable else 1)
 
 
 def _table(checked: Sequence[CheckedEntry]) -> Table:

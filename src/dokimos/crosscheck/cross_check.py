@@ -1,9 +1,13 @@
-"""Checks that runtimes compute the same function as the network that Dokimos has read.
+"""Checks that runtimes compute the network that Dokimos has read, and that the label survives their values.
 
 The checker proves a label of the network as Dokimos reads it. If a rule of the reader were wrong, or a file
 ambiguous, that would not be the network that everybody else runs. So the values at a few points are
 compared: if float32 evaluation differs from the exact value by more than the rounding bound at that point,
 one of the two misreads the file.
+
+And if a lemma of the checker were wrong, a point may tell. An `unsat` is refuted by one input of the set
+whose exact outputs are unsafe, and its claim for float32 by one whose outputs in a runtime are; a `sat`
+that is claimed for float32, by a runtime that finds its witness safe.
 """
 
 from __future__ import annotations
@@ -15,22 +19,27 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dokimos.checker.base import DEFAULT_ULPS, about
 from dokimos.core.errors import InputError, InvalidProof
-from dokimos.crosscheck.points import points_to_compare
+from dokimos.crosscheck.points import as_point, drawn_points, points_to_compare
 from dokimos.crosscheck.runtimes import CannotRun, OnnxReference, OnnxRuntime, Runtime
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import Undecided, evaluate
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.replay import Replayer
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.properties.model import Point
+from dokimos.properties.model import Case, Point, Property
 from dokimos.properties.reading import read_vnnlib
-from dokimos.suites.instance import Instance, Semantics, Truth
+from dokimos.properties.violation import violation_at, violation_of
+from dokimos.suites.instance import Instance, Label, Semantics, Truth
 
 #: Up to this many multiplications, the exact value is computed if outward-rounded float64 does not decide,
 #: in less than a second of CPU time. Above, float64 must suffice, and fewer points are compared.
 EXACT_WORK = 500_000
+#: At so many points of a box an `unsat` is put to the test, and so many of the worst are evaluated exactly.
+DRAWN, WORST = 100, 3
 
 
 @dataclass(frozen=True)
@@ -97,11 +106,11 @@ class _Expected:
 
 
 def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
-    """Compare the exact values of the network at a few points with those of a runtime.
+    """Compare the exact values of the network at a few points with a runtime's, and the label with both.
 
     onnxruntime runs the nodes as they are in the file; if it cannot, ONNX's reference evaluator does. With
     its optimisations, onnxruntime may fold weights and so exceed the bound: that is a remark, not a
-    contradiction.
+    contradiction. A small network with an `unsat` is also run at points drawn from its first and last box.
     """
     try:
         network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
@@ -110,24 +119,112 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
         points = points_to_compare(question, truth.witness, few=few, dtype=dtype)
         ulps = truth.claim(Semantics.FLOAT32).ulps or DEFAULT_ULPS
         expected = _expected(network, points, ulps)
+        stake = _Stake(truth, network, question)
+        if refuted := stake.refuted_exactly(expected):
+            return CrossCheck("", contradiction=refuted)
     except (InputError, Undecided) as error:
         return CrossCheck("", remark=str(error))
     if not expected:
         return CrossCheck("", remark="float32 evaluation may overflow at every point that was tried")
-    return _compare(instance.network_file, network, expected)
+    compared = _compare(instance.network_file, network, expected, stake)
+    if compared.is_done and not compared.contradiction and not few:
+        return replace(compared, contradiction=stake.refuted_by_drawing(instance.network_file, dtype))
+    return compared
 
 
-def _compare(content: bytes, network: Network, expected: Sequence[_Expected]) -> CrossCheck:
+@dataclass(frozen=True)
+class _Stake:
+    """What a point could refute: a label that is claimed, for the reals and perhaps for float32."""
+
+    truth: Truth
+    network: Network
+    question: Property
+
+    @property
+    def is_unsat(self) -> bool:
+        return self.truth.label is Label.UNSAT and self.truth.claim(Semantics.REAL).proven
+
+    def refuted_exactly(self, expected: Sequence[_Expected]) -> str:
+        """What is wrong with an `unsat` by the exact values at these points; empty if nothing is."""
+        for one in expected if self.is_unsat else ():
+            enclosed = Enclosure(tuple(one.lower), tuple(one.upper))
+            if violation_of(self.question, one.point, enclosed).violates is False:
+                continue
+            if found := self._refuted_at(one.point, one.where):
+                return found
+        return ""
+
+    def _refuted_at(self, point: Point, where: str) -> str:
+        try:
+            if violation_at(self.network, self.question, point).violates:
+                return (
+                    f"the label is unsat, but the exact outputs at {where} are unsafe: the proof is false"
+                )
+        except Undecided:
+            pass
+        return ""
+
+    def refuted_in_float32(self, point: Point, where: str, found: Sequence[float]) -> str:
+        """What is wrong with a claim for float32 by what a runtime computes; empty if nothing is."""
+        if not self.truth.claim(Semantics.FLOAT32).proven or not np.isfinite(found).all():
+            return ""
+        unsafe = self.question.unsafe(point, [Fraction(y) for y in found])
+        if self.is_unsat and unsafe:
+            return f"finds an unsafe output at {where}, but the label is unsat in float32 too"
+        if self.truth.label is Label.SAT and point == self.truth.witness and not unsafe:
+            return "finds the witness safe, but the label is sat in float32 too"
+        return ""
+
+    def refuted_by_drawing(self, content: bytes, dtype: np.dtype[Any]) -> str:
+        """What is wrong with an `unsat` at points drawn from its first and last box; empty if none."""
+        cases = [case for case in self.question.cases if not case.box.is_empty] if self.is_unsat else []
+        where = "a point drawn from the box"
+        try:
+            runtime = OnnxRuntime(content, self.network)
+            for case in dict.fromkeys(cases[:1] + cases[-1:]):
+                points = drawn_points(case.box, dtype, DRAWN)
+                for row in points[_by_danger(case, points, Replayer(content)(points))[:WORST]]:
+                    point = as_point(row)
+                    if found := self._refuted_at(point, where):
+                        return found
+                    if found := self.refuted_in_float32(point, where, runtime.outputs(point)):
+                        return f"{runtime.name} {found}"
+        except (CannotRun, InputError):
+            return ""
+        return ""
+
+
+def _by_danger(case: Case, points: NDArray[Any], outputs: NDArray[Any]) -> NDArray[np.intp]:
+    """The numbers of the points, the most unsafe first: by the least slack of the best conjunction."""
+    inputs, outputs = points.astype(np.float64), outputs.astype(np.float64)
+    best = np.full(len(points), -np.inf)
+    with np.errstate(all="ignore"):
+        for conjunction in case.any_of:
+            least = np.full(len(points), np.inf)
+            for constraint in conjunction:
+                slack = np.full(len(points), float(constraint.bound))
+                for values, terms in ((inputs, constraint.inputs), (outputs, constraint.outputs)):
+                    for k, factor in terms:
+                        slack = slack - float(factor) * values[:, k]
+                least = np.fmin(least, slack)
+            best = np.fmax(best, least)
+    return np.argsort(-best, kind="stable")
+
+
+def _compare(content: bytes, network: Network, expected: Sequence[_Expected], stake: _Stake) -> CrossCheck:
     refusals: list[str] = []
     for kind in (OnnxRuntime, OnnxReference):
         try:
             runtime: Runtime = kind(content, network)
             problem = _first_disagreement(runtime, expected)
+            refuted = "" if problem else _first_refutation(runtime, expected, stake)
         except CannotRun as error:
             refusals.append(str(error))
             continue
         if problem:
             return CrossCheck(kind.name, contradiction=f"{kind.name} {problem}: one of the two misreads it")
+        if refuted:
+            return CrossCheck(kind.name, contradiction=f"{kind.name} {refuted}")
         remark = "; ".join(refusals) or _optimised_remark(content, network, expected)
         return CrossCheck(kind.name, remark=remark)
     return CrossCheck("", remark="; ".join(refusals))
@@ -139,6 +236,11 @@ def _first_disagreement(runtime: Runtime, expected: Sequence[_Expected]) -> str:
         if not one.explains(found) and (problem := one.narrowed.disagreement(found)):
             return problem
     return ""
+
+
+def _first_refutation(runtime: Runtime, expected: Sequence[_Expected], stake: _Stake) -> str:
+    found = (stake.refuted_in_float32(e.point, e.where, runtime.outputs(e.point)) for e in expected)
+    return next(filter(None, found), "")
 
 
 def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expected]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays
 from dokimos.properties.model import Point
-from dokimos.suites.instance import Certificate, Instance, Label, Truth
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 
 
 def contradiction(
@@ -28,7 +27,7 @@ def contradiction(
     """
     instance = Instance(question.name, question.network_file, question.property_file)
     for point in dict.fromkeys(_points_that_decide(judgements, replays)):
-        found = cross_check(instance, _with_witness(truth, point, instance)).contradiction
+        found = cross_check(instance, _only_the_point(truth, point, instance)).contradiction
         if found:
             return LabelCheck(LabelStanding.FAILED, found)
     return None
@@ -53,9 +52,9 @@ def _points_that_decide(
         yield from (point for found in replays.values() if found.shown for point in (found.shown[0],))
 
 
-def _with_witness(truth: Truth | None, point: Point, instance: Instance) -> Truth:
-    if truth is not None:
-        return replace(truth, witness=point)
-    return Truth(
-        Label.SAT, {}, Certificate(""), instance.network_sha256, instance.property_sha256, witness=point
-    )
+def _only_the_point(truth: Truth | None, point: Point, instance: Instance) -> Truth:
+    """A truth that claims nothing, so that only the values at `point` are compared."""
+    ulps = None if truth is None else truth.claim(Semantics.FLOAT32).ulps
+    claims = {Semantics.FLOAT32: Claim(proven=False, ulps=ulps)}
+    hashes = instance.network_sha256, instance.property_sha256
+    return Truth(Label.SAT, claims, Certificate(""), *hashes, witness=point)

@@ -60,7 +60,7 @@ def as_chain(network: Network) -> Chain:
         elif node.op != "Reshape" or layers or network.shapes[node.output] != (1, network.input_size):
             raise UnsupportedOp(node.op, "only chains of dense layers and ReLUs can be rewritten")
         at = node.output
-    if not layers or network.input_shape[0] != 1 or at != network.output:
+    if not layers or network.input_shape[:1] != (1,) or at != network.output:
         raise UnsupportedOp("network", "it is not a chain of dense layers on a batch of one")
     return Chain(network.input_shape[1:], tuple(layers))
 

@@ -46,7 +46,7 @@ def violations(
     """What is known about `point` from ever narrower enclosures of the outputs (see `enclosures`)."""
     require_fit(network, property)
     for outputs in enclosures(network, point, floats_first=floats_first):
-        yield _judge(property, point, outputs)
+        yield violation_of(property, point, outputs)
 
 
 def require_fit(network: Network, property: Property) -> None:
@@ -71,7 +71,8 @@ def outside_by(box: Box, point: Sequence[Fraction]) -> Fraction:
     )
 
 
-def _judge(property: Property, point: Sequence[Fraction], outputs: Enclosure) -> Violation:
+def violation_of(property: Property, point: Sequence[Fraction], outputs: Enclosure) -> Violation:
+    """What follows about `point` from an enclosure of the outputs there."""
     holding = [case for case in property.cases if tuple(point) in case.box]
     surely, possibly = False, False
     lowest: list[Fraction] = []

@@ -41,8 +41,8 @@ def _conv(
     """A product with the weights gives every tap of every window; these are added up at their positions."""
     _only_first_varies(node, constants)
     weights = constants[1]
-    if weights is None or node.integer("group") != 1:
-        raise UnsupportedOp(node.op, "it is bounded only with one group")
+    if weights is None or node.integer("group") != 1 or shapes[0][0] != 1:
+        raise UnsupportedOp(node.op, "it is bounded only with one group, on a batch of one")
     kernel, rank = weights.shape[2:], weights.ndim - 2
     pads, strides, dilations = (node.integers(name) for name in ("pads", "strides", "dilations"))
     space = [size + pads[k] + pads[k + rank] for k, size in enumerate(shapes[0][2:])]
@@ -102,7 +102,8 @@ def _multiply(
     node: Node, constants: Sequence[Floats | None], shapes: Sequence[Shape], out: Shape
 ) -> tuple[list[Transposed], int]:
     factors = [c for c in constants if c is not None]
-    if len(factors) != 1 or shapes[constants.index(None)] != out:
+    varying = [shape for c, shape in zip(constants, shapes, strict=True) if c is None]
+    if len(factors) != 1 or varying != [out]:
         raise UnsupportedOp(node.op, "it is bounded only as a product with a constant")
     return [lambda rows: rows * factors[0]], 1
 

@@ -176,6 +176,8 @@ def rounding_by_norm(network: Network) -> LowerBound | None:
 
 def features_of(network: Network) -> Features:
     """The network as steps and a head. Raises InvalidProof if it does not have this form."""
+    if not network.nodes:
+        raise InvalidProof("the network has no node")
     *body, last = network.nodes
     head = linear_layer(network, last)
     if head is None or last.op != "Gemm" or last.output != network.output:

@@ -43,9 +43,11 @@ _FLOAT64 = 2.0**-52
 class Form:
     """A tensor over a box. Its real value is rows[0] + Σ u_j·rows[j], all |u_j| <= 1, but for `rest`.
 
-    The u_j are the same for all tensors of a network: where input j is in its interval. `size` bounds the
-    real value, `error` how far float32 may be from it. Behind ReLUs in pairs the value that is meant
-    leaves out |z|/2, which the next layer cancels; `size` and `error` are of the tensor itself.
+    `rows` has an axis of its own in front of those of the tensor, so that no operator can take one for the
+    other; the other three have the tensor's shape. The u_j are the same for all tensors of a network: where
+    input j is in its interval. `size` bounds the real value, `error` how far float32 may be from it. Behind
+    ReLUs in pairs the value that is meant leaves out |z|/2, which the next layer cancels; `size` and
+    `error` are of the tensor itself.
     """
 
     rows: Floats
@@ -62,18 +64,20 @@ class Form:
     def rounded(self) -> Rounded:
         """The tensor between its ends."""
         reach = safe(_reach(self.rows) + self.rest)
-        centre = self.rows[:1]
+        centre = self.rows[0]
         return Rounded(-up(reach - centre), up(centre + reach), self.error)
 
 
 def _reach(rows: Floats) -> Floats:
     """Σ |rows[j]|, j >= 1, rounded up."""
-    bound: Floats = abs(rows[1:]).sum(axis=0, keepdims=True) * (1.0 + 4.0 * gamma(len(rows) + 1))
+    bound: Floats = abs(rows[1:]).sum(axis=0) * (1.0 + 4.0 * gamma(len(rows) + 1))
     return bound
 
 
 def _form(rows: Floats, rest: Floats, error: Floats) -> Form:
-    size = safe(abs(rows[:1]) + _reach(rows) + rest)
+    size = safe(abs(rows[0]) + _reach(rows) + rest)
+    if not rows.shape[1:] == rest.shape == error.shape:
+        raise InvalidProof("a tensor is broadcast, which this proof does not follow")
     if not np.isfinite(size).all():
         raise InvalidProof("a number is too large for the proof")
     return Form(rows, rest, error, size)
@@ -142,14 +146,15 @@ class RoutedNetwork:
             raise InvalidProof(
                 f"the forms of {node.output!r} have {numbers:,} numbers; the limit is {MOST_NUMBERS:,}"
             )
-        rows = product(x.rows, weights)
-        spread = abs(x.rows[:1]) + _reach(x.rows)
+        flat = product(x.rows.reshape(-1, *x.size.shape[1:]), weights)  # the batch of each row is 1
+        rows = flat.reshape(len(x.rows), *self.network.shapes[node.output])
+        spread = abs(x.rows[0]) + _reach(x.rows)
         rest = safe_product(safe(x.rest + gamma(terms + 2) * spread), abs(weights), product, terms) + TINY
         size = safe_product(x.floats, abs(weights), product, terms)
         nonzero = int(product(np.ones_like(x.size), (weights != 0).astype(np.float64)).max())
         if bias is not None:
-            rows[:1] += bias
-            rest = rest + _FLOAT64 * abs(rows[:1])
+            rows[0] += bias
+            rest = rest + _FLOAT64 * abs(rows[0])
             size, nonzero = size + abs(bias), nonzero + 1
         local = dot_rounding(nonzero, safe(size))
         error = safe_product(x.error, abs(weights), product, terms) + local
@@ -198,7 +203,7 @@ class RoutedNetwork:
 
     def _mix(self, node: Node, weights: Rounded, values: Form) -> bool:
         most, wrong = np.clip(weights.upper, 0.0, None), weights.error
-        if most.shape[:-2] != values.size.shape[:-2]:
+        if most.ndim < 2 or most.shape[:-2] != values.size.shape[:-2]:
             raise InvalidProof("the weights and the values have different heads")
         count = most.shape[-1]
         route = weights.lower.argmax(axis=-1)[..., None]
@@ -229,12 +234,12 @@ class RoutedNetwork:
             return False
         if constants:
             rows = x.rows.copy()
-            rows[:1] += constants[0]
-            changed, rest, error = abs(rows[:1]), x.rest, x.error
+            rows[0] += constants[0]
+            changed, rest, error = abs(rows[0]), x.rest, x.error
         else:
             y = given[1]
             rows, rest, error = x.rows + y.rows, x.rest + y.rest, x.error + y.error
-            changed = abs(rows[:1]) + _reach(rows)
+            changed = abs(rows[0]) + _reach(rows)
         found = _form(rows, safe(rest + _FLOAT64 * changed + TINY), error)
         largest = safe(found.size + error)
         local = infinite_beyond(largest, safe(UNIT_ROUNDOFF * largest + TINY))
@@ -245,8 +250,10 @@ class RoutedNetwork:
         x, shape = self._forms.get(node.inputs[0]), self.network.shapes[node.output]
         if x is None or (node.op == "Transpose" and node.integers("perm")[0] != 0):
             return False
-        parts = (_moved(node, part, shape) for part in (x.rows, x.rest, x.error, x.size))
-        return self._write(node, Form(*parts), None)
+        rows = np.stack([_moved(node, row, shape) for row in x.rows])
+        return self._write(
+            node, Form(rows, *(_moved(node, e, shape) for e in (x.rest, x.error, x.size))), None
+        )
 
     def gemm(self, node: Node) -> bool:
         """x ↦ Wx + b."""
@@ -406,12 +413,12 @@ def _of_box(network: Network, box: Box) -> Form:
     rows = np.zeros((1 + len(wide), box.size))
     rows[0], rows[1 + np.arange(len(wide)), wide] = centre, radius[wide]
     nothing = np.zeros(network.input_shape)
-    return _form(rows.reshape(-1, *network.input_shape[1:]), nothing, nothing)
+    return _form(rows.reshape(-1, *network.input_shape), nothing, nothing)
 
 
 def _taken(array: Floats, route: NDArray[np.intp]) -> Floats:
-    """For each row of attention the row of `array` [batch, …, tokens, width] that its route names."""
-    return np.take_along_axis(array, route, axis=-2)
+    """For each row of attention the row of `array` [(forms,) …, tokens, width] that its route names."""
+    return np.take_along_axis(array, route[(None,) * (array.ndim - route.ndim)], axis=-2)
 
 
 def _given_back(slope: Interval, route: NDArray[np.intp], network: Network, node: Node) -> Interval:
@@ -424,7 +431,7 @@ def _given_back(slope: Interval, route: NDArray[np.intp], network: Network, node
 def _moved(node: Node, part: Floats, shape: tuple[int, ...]) -> Floats:
     if node.op == "Transpose":
         return part.transpose(node.integers("perm"))
-    return part.reshape(len(part), *shape[1:])
+    return part.reshape(shape)
 
 
 def _opposes(array: Floats, axis: int) -> bool:
