@@ -7,7 +7,9 @@ Two kinds of fenced blocks count, in the order of the page; the others are illus
   stream. `...` stands for anything within a line, and on a line of its own for any lines. A page that shows
   output shows something of it: `...` alone would fit anything.
 
-A command ends with 0, unless the page goes on with `$ echo $?` and says with what. Plain calls of `dokimos` and of Python scripts run in this process, which saves the seconds that loading
+A command ends with 0, unless the page goes on with `$ echo $?` and says with what.
+
+Plain calls of `dokimos` and of Python scripts run in this process, which saves the seconds that loading
 packages takes; anything else goes to the shell.
 """
 
@@ -122,7 +124,8 @@ def run_page(text: str, folder: Path) -> list[Result]:
             )
             says_code = isinstance(following, Command) and following.line == ASKS_CODE
             assert says_code or result.code == 0, (
-                f"$ {step.line}\nends with {result.code}, and no `$ {ASKS_CODE}` follows. It prints\n{result.printed}"
+                f"$ {step.line}\nends with {result.code}, and no `$ {ASKS_CODE}` follows; it prints\n"
+                f"{result.printed}"
             )
             results.append(result)
     assert results, "the page has no session"
