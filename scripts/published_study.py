@@ -187,8 +187,8 @@ def _nnenum(study: Study) -> list[str]:
         f"The answers of nnenum are those of a partial run: {len(there)} of {sum(said)} instances, and the",
         f"polynomial ones. The repository also has a summary of all {sum(said)}, from a run whose single",
         f"answers it lacks: {unsat} UNSAT, {sat} SAT, {late} timeouts and {errors} errors. With the",
-        f"{failed} errors on polynomial networks, this {'is' if adds_up else 'is not'} Table 4. What else this page",
-        "says of nnenum is about the partial run.",
+        f"{failed} errors on polynomial networks, this {'is' if adds_up else 'is not'} Table 4. What else",
+        "this page says of nnenum is about the partial run.",
     ]
 
 
