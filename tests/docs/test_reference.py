@@ -96,6 +96,16 @@ def test_the_page_of_exit_codes_lists_those_of_the_command_line() -> None:
     assert listed == {0, 1, 2, cli.FAULT, cli.INTERRUPTED, 141}
 
 
+def test_nobody_is_told_to_install_a_package_that_is_not_published() -> None:
+    """An index may have another package of this name; what is installed is a folder or a wheel."""
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "action.yml"]
+    for folder, ending in (("docs", "md"), ("examples", "*"), ("src/dokimos", "py"), ("scripts", "*")):
+        texts += [path for path in (ROOT / folder).rglob(f"*.{ending}") if "__pycache__" not in path.parts]
+    advice = re.compile(r"pip install (?:-\S+ )*['\"`]?dokimos\b")
+    assert [path.name for path in texts if advice.search(path.read_text(encoding="utf-8"))] == []
+    assert advice.search("pip install 'dokimos[png]'") and not advice.search("pip install ./dokimos")
+
+
 def test_the_results_are_listed_with_what_makes_them() -> None:
     index, listing = page("index.md"), page("results/index.md")
     (section,) = re.findall(r":caption: Results\n(.*?)```", index, re.DOTALL)
