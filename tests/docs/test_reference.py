@@ -112,8 +112,33 @@ def test_the_results_are_listed_with_what_makes_them() -> None:
     pages = [line for line in section.split() if line[0] != ":" and line not in ("1", "results/index")]
     for name in pages:
         link = name.removeprefix("results/") if name.startswith("results/") else f"../{name}"
-        (row,) = [line for line in listing.splitlines() if f"]({link}.md)" in line]
-        made = row.split("|")[3].strip(" `")
+        rows = [line for line in listing.splitlines() if line.startswith("|")]
+        (row,) = [line for line in rows if f"]({link}.md)" in line]
+        made, _, whole = row.split("|")[3].strip().strip("`").partition("`")
         if made.endswith(".py"):
             assert (ROOT / made).exists()
         assert made.rpartition("/")[2] in page(f"{name}.md"), f"{name}.md does not say what makes it"
+        if whole and made.endswith(".py"):
+            strangers = paragraphs_by_hand(page(f"{name}.md"), (ROOT / made).read_text(encoding="utf-8"))
+            assert strangers == [], f"{made} would delete this from {name}.md"
+
+
+def paragraphs_by_hand(text: str, script: str) -> list[str]:
+    """The paragraphs of a page of which no four words in a row stand in the script that makes it."""
+    known = " ".join(re.findall(r"[^\W\d_]+", script))
+    found = []
+    for paragraph in re.split(
+        r"\n\s*\n", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    ):
+        words = re.findall(r"[^\W\d_]+", paragraph)
+        is_prose = len(words) > 8 and not re.match(r"\s*(?:[#|!-]|\*[^*])", paragraph)
+        if is_prose and not any(" ".join(words[k : k + 4]) in known for k in range(len(words) - 3)):
+            found.append(paragraph.strip())
+    return found
+
+
+def test_a_paragraph_by_hand_is_found() -> None:
+    script = 'lines = ["Rank correlation of the published components", "with ours."]'
+    first = "Rank correlation of the published components with ours, 12 of them."
+    second = "What is open was looked for with more time on another machine."
+    assert paragraphs_by_hand(f"# Page\n\n{first}\n\n| a | b |\n\n{second}\n", script) == [second]
