@@ -15,6 +15,8 @@ import numpy as np
 from dokimos.constructions.base import Unusable
 from dokimos.constructions.families.polynomial import Polynomial
 from dokimos.constructions.knobs import make_knobs
+from dokimos.networks.writing.builder import NotFloat32
+from dokimos.provers.base import NoProof
 
 DEGREES = (2, 3, 6, 10, 17, 22, 30)
 BUFFERS = (5e-3, 1e-3, 1e-4)
@@ -36,7 +38,7 @@ def main() -> None:
                 try:
                     family.construct(knobs, np.random.default_rng([seed, 0]))
                     proven += 1
-                except Unusable:
+                except (Unusable, NoProof, NotFloat32):
                     pass
             seconds = (time.perf_counter() - start) / arguments.count
             print(

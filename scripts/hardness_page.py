@@ -375,6 +375,7 @@ def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
             "## What the paper discarded",
             "",
             "From the published profiles and answers (225 instances, five tools; timeouts and `UNSAT`).",
+            "The answers of nnenum are those of [a partial run](veristress-claims.md#outcomes).",
             "*Nearest*: the one of the five with the largest mean rank correlation within constructors.",
             "*Rest*: the AUC of what the five leave of its ranks, by least squares within constructors;",
             "bold where p <= 0.05 divided by the number of components in this table beside the five",

@@ -55,7 +55,7 @@ class Group:
 
 GROUPS = {
     "installed": Group(
-        "The state of the verifiers",
+        "Verifiers that Dokimos installs",
         ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
         {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10},
     ),
@@ -86,6 +86,12 @@ GROUPS = {
         cpu_seconds=20,
     ),
 }
+HEAD = """# The state of the verifiers
+
+Written by `make state`, each part from the records of one group of runs; it says when these were made.
+Older ones are in [the archive](results/index.md#archive).
+
+"""
 #: What stands before each part of the page.
 MARK = re.compile(r"^<!-- written from the records of the group (\w+) -->\n", re.MULTILINE)
 MEMORY_BYTES = 4 * 10**9
@@ -139,7 +145,7 @@ def with_part(page: str, name: str, text: str) -> str:
     """A page with one of its parts replaced, or added."""
     _, *found = MARK.split(page)
     parts = {**dict(zip(found[::2], found[1::2], strict=True)), name: text}
-    return "\n".join(
+    return HEAD + "\n".join(
         f"<!-- written from the records of the group {each} -->\n{parts[each].strip()}\n"
         for each in GROUPS
         if each in parts

@@ -4,16 +4,20 @@ Two kinds of fenced blocks count, in the order of the page; the others are illus
 
 - A block whose first line is a comment with nothing but a name (`# train.py`, `; p.vnnlib`) is that file.
 - A block of `console` is a session: `$ ` begins a command, and what follows is what it prints, on either
-  stream. `...` stands for anything within a line, and on a line of its own for any lines.
+  stream. `...` stands for anything within a line, and on a line of its own for any lines. A page that shows
+  output shows something of it: `...` alone would fit anything.
+
+A command ends with 0, unless the page goes on with `$ echo $?` and says with what.
 
 Plain calls of `dokimos` and of Python scripts run in this process, which saves the seconds that loading
-packages takes; anything else goes to the shell. `echo $?` prints the exit code of the command before it.
+packages takes; anything else goes to the shell.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import runpy
@@ -57,6 +61,8 @@ class Result:
     code: int
 
 
+#: What a page goes on with that says how a command ended.
+ASKS_CODE = "echo $?"
 #: What a command says on a slow machine only.
 _AT_WORK = re.compile(r"^dokimos [\w-]+: at work for \d+ s\n", re.MULTILINE)
 
@@ -91,6 +97,11 @@ def is_as_shown(printed: str, shown: str) -> bool:
     return re.fullmatch(pattern, lines) is not None
 
 
+def says_something(shown: str) -> bool:
+    """Whether a page shows nothing, which is what a silent command prints, or at least one word."""
+    return not shown.strip() or re.search(r"\w", shown) is not None
+
+
 def run_page(text: str, folder: Path) -> list[Result]:
     """Do what a page says in a folder, which also holds Dokimos' home; fails if it shows something else."""
     environment = {
@@ -98,16 +109,23 @@ def run_page(text: str, folder: Path) -> list[Result]:
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     }
     results: list[Result] = []
+    todo = list(steps(text))
     with contextlib.chdir(folder), mock.patch.dict(os.environ, environment):
-        for step in steps(text):
+        for step, following in itertools.zip_longest(todo, todo[1:]):
             if isinstance(step, File):
                 Path(step.name).parent.mkdir(parents=True, exist_ok=True)
                 Path(step.name).write_text(step.text, encoding="utf-8")
                 continue
+            assert says_something(step.shown), f"$ {step.line}\nthe page shows only `...` of its output"
             ran = _run(step.line, results[-1].code if results else 0)
             result = Result(_AT_WORK.sub("", ran.printed), ran.code)
             assert is_as_shown(result.printed, step.shown), (
                 f"$ {step.line}\nprints\n{result.printed}\nand the page shows\n{step.shown}"
+            )
+            says_code = isinstance(following, Command) and following.line == ASKS_CODE
+            assert says_code or result.code == 0, (
+                f"$ {step.line}\nends with {result.code}, and no `$ {ASKS_CODE}` follows; it prints\n"
+                f"{result.printed}"
             )
             results.append(result)
     assert results, "the page has no session"

@@ -11,7 +11,6 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.verifiers import catalogue
 from dokimos.verifiers.adapters import vnncomp_tool
 from dokimos.verifiers.placed import PlacedVerifier
-from tests.cli.sessions import run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
@@ -84,19 +83,27 @@ def test_a_use_of_the_environment_is_found() -> None:
     assert variables_in(tree) == ({"A", "B"}, 2)
 
 
-def test_every_verdict_is_in_the_table_and_has_an_example_that_runs(tmp_path: Path) -> None:
+def test_every_verdict_is_in_the_table_and_has_an_example() -> None:
     text = page("verdicts.md")
     everyone = {verdict.value for verdict in Verdict}
     assert set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)) == everyone
-    shown = run_page(text, tmp_path)[-1].printed
-    assert set(re.findall(r"^([\w-]+): the answer", shown, re.MULTILINE)) == everyone
+    assert set(re.findall(r"^([\w-]+): the answer", text, re.MULTILINE)) == everyone
 
 
-def test_the_page_of_exit_codes_lists_those_of_the_command_line(tmp_path: Path) -> None:
+def test_the_page_of_exit_codes_lists_those_of_the_command_line() -> None:
     text = page("exit-codes.md")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert listed == {0, 1, 2, cli.FAULT, cli.INTERRUPTED, 141}
-    run_page(text, tmp_path)
+
+
+def test_nobody_is_told_to_install_a_package_that_is_not_published() -> None:
+    """An index may have another package of this name; what is installed is a folder or a wheel."""
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "action.yml"]
+    for folder, ending in (("docs", "md"), ("examples", "*"), ("src/dokimos", "py"), ("scripts", "*")):
+        texts += [path for path in (ROOT / folder).rglob(f"*.{ending}") if "__pycache__" not in path.parts]
+    advice = re.compile(r"pip install (?:-\S+ )*['\"`]?dokimos\b")
+    assert [path.name for path in texts if advice.search(path.read_text(encoding="utf-8"))] == []
+    assert advice.search("pip install 'dokimos[png]'") and not advice.search("pip install ./dokimos")
 
 
 def test_the_results_are_listed_with_what_makes_them() -> None:
@@ -105,8 +112,33 @@ def test_the_results_are_listed_with_what_makes_them() -> None:
     pages = [line for line in section.split() if line[0] != ":" and line not in ("1", "results/index")]
     for name in pages:
         link = name.removeprefix("results/") if name.startswith("results/") else f"../{name}"
-        (row,) = [line for line in listing.splitlines() if f"]({link}.md)" in line]
-        made = row.split("|")[3].strip(" `")
+        rows = [line for line in listing.splitlines() if line.startswith("|")]
+        (row,) = [line for line in rows if f"]({link}.md)" in line]
+        made, _, whole = row.split("|")[3].strip().strip("`").partition("`")
         if made.endswith(".py"):
             assert (ROOT / made).exists()
         assert made.rpartition("/")[2] in page(f"{name}.md"), f"{name}.md does not say what makes it"
+        if whole and made.endswith(".py"):
+            strangers = paragraphs_by_hand(page(f"{name}.md"), (ROOT / made).read_text(encoding="utf-8"))
+            assert strangers == [], f"{made} would delete this from {name}.md"
+
+
+def paragraphs_by_hand(text: str, script: str) -> list[str]:
+    """The paragraphs of a page of which no four words in a row stand in the script that makes it."""
+    known = " ".join(re.findall(r"[^\W\d_]+", script))
+    found = []
+    for paragraph in re.split(
+        r"\n\s*\n", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    ):
+        words = re.findall(r"[^\W\d_]+", paragraph)
+        is_prose = len(words) > 8 and not re.match(r"\s*(?:[#|!-]|\*[^*])", paragraph)
+        if is_prose and not any(" ".join(words[k : k + 4]) in known for k in range(len(words) - 3)):
+            found.append(paragraph.strip())
+    return found
+
+
+def test_a_paragraph_by_hand_is_found() -> None:
+    script = 'lines = ["Rank correlation of the published components", "with ours."]'
+    first = "Rank correlation of the published components with ours, 12 of them."
+    second = "What is open was looked for with more time on another machine."
+    assert paragraphs_by_hand(f"# Page\n\n{first}\n\n| a | b |\n\n{second}\n", script) == [second]

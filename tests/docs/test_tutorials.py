@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,22 @@ import pytest
 from tests.cli.sessions import Command, File, is_as_shown, run_page, steps
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = sorted(
+    page
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md")
+    for page in ROOT.glob(pattern)
+    if re.search(r"^ *\$ ", page.read_text(encoding="utf-8"), re.MULTILINE)
+)
 
 
-def test_there_is_a_tutorial_for_each_reader() -> None:
-    assert [page.stem for page in TUTORIALS] == ["benchmark", "model", "verifier"]
+def test_there_is_a_tutorial_for_each_reader_and_a_session_in_each() -> None:
+    tutorials = [page for page in PAGES if page.parent.name == "tutorials"]
+    assert [page.stem for page in tutorials] == ["benchmark", "model", "verifier"]
+    assert ROOT / "README.md" in PAGES
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_what_a_tutorial_shows_happens(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_shows_happens(page: Path, tmp_path: Path) -> None:
     run_page(page.read_text(encoding="utf-8"), tmp_path)
 
 
@@ -50,16 +58,27 @@ def test_what_counts_as_shown(printed: str, shown: str, same: bool) -> None:
     assert is_as_shown(printed, shown) is same
 
 
-def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
-    run_page("```console\n$ false\n$ echo $?\n1\n```\n", tmp_path)
-    with pytest.raises(AssertionError, match="prints"):
-        run_page("```console\n$ echo yes\nno\n```\n", tmp_path)
-    with pytest.raises(AssertionError, match="no session"):
-        run_page("```\n$ echo yes\n```\n", tmp_path)
+@pytest.mark.parametrize(
+    ("session", "complaint"),
+    [
+        ("$ echo yes\nno\n", "prints"),
+        ("$ false\n", "ends with 1"),
+        ("$ false\n$ true\n$ echo $?\n0\n", "ends with 1"),
+        ("$ false\n$ echo $?\n2\n", "prints"),
+        ("$ true\n$ echo $?\n1\n", "prints"),
+        ("$ dokimos families nope\ndokimos: Unknown family 'nope'...\n", "ends with 2"),
+        ("$ echo yes\n...\n", "only `...`"),
+        ("$ echo yes\n...\n... ...\n", "only `...`"),
+        ("", "no session"),
+    ],
+)
+def test_a_page_that_shows_something_else_fails(session: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        run_page(f"```console\n{session}```\n", tmp_path)
 
 
-def test_the_session_of_the_readme_runs(tmp_path: Path) -> None:
-    run_page((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path)
+def test_a_page_may_show_part_of_an_output_and_say_how_a_command_ends(tmp_path: Path) -> None:
+    run_page("```console\n$ false\n$ echo $?\n1\n$ printf 'a\\nb\\n'\n...\nb\n$ true\n```\n", tmp_path)
 
 
 def test_the_essentials_are_in_the_first_lines_of_the_readme() -> None:

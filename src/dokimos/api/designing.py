@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.recipes import Draw, Recipe
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, packages_missing
 
 if TYPE_CHECKING:
     from dokimos.difficulty.design import TriedKnobs
@@ -60,7 +60,7 @@ def design(
     if tries < 1 or not seconds > 0:
         raise InputError(f"A search needs at least 1 try and some time, not {tries} and {seconds:g} s.")
     if find_spec("torch") is None:
-        raise InputError("Profiles need torch; install it with `pip install 'dokimos[gradients]'`.")
+        raise packages_missing("Profiles need torch", "gradients")
     from dokimos.difficulty.design import design as search
 
     (draw,) = with_seeds(Recipe("", seed, 60.0, (Draw(family),))).draws

@@ -38,7 +38,7 @@ from dokimos.campaigns.job import (
 from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError, VerifierUnavailable, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.permissions import Permissions
@@ -156,9 +156,7 @@ def _connected(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError(
-            "Running on a cluster needs dask.distributed; install it with: pip install 'dokimos[cluster]'."
-        ) from None
+        raise packages_missing("Running on a cluster needs dask.distributed", "cluster") from None
     if not re.fullmatch(r"\S+://\S+|\S+:\d+", address):
         raise InputError(
             f"{address!r} is not the address of a Dask scheduler; write it like tcp://host:8786."

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import UnreadableFile, packages_missing
 
 #: The suffixes of picture files.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
@@ -23,10 +23,7 @@ def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ImportError:
-        raise InputError(
-            f"{what}: reading pictures needs the package Pillow; install it with: pip install "
-            "'dokimos[data]'."
-        ) from None
+        raise packages_missing(f"{what}: reading pictures needs Pillow", "data") from None
     try:
         with Image.open(source) as picture:
             if picture.width * picture.height > _MOST_PIXELS:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dokimos.core.containment import contained
-from dokimos.core.errors import DokimosError, InputError, UnreadableFile
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
 from dokimos.difficulty.components import CANONICAL, EXTRAS
@@ -84,7 +84,7 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
     other tasks.
     """
     if find_spec("torch") is None:
-        raise InputError("Profiles need torch; install it with `pip install 'dokimos[gradients]'`.")
+        raise packages_missing("Profiles need torch", "gradients")
     missing = []
     for task in tasks:
         kept = kept_profile(task)

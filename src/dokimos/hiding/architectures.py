@@ -1,9 +1,9 @@
 """The nine architectures of SoundnessBench as ONNX graphs with random weights, at a scale for CPUs.
 
 Weights that training may change are called `weight_…` and `bias_…`. Dense widths of 100 and more are
-multiplied by the scale. Convolutions are 3×3 with stride 1 and padding 1. The average pool is 3×3 with
-stride 2 and padding 1, which is not counted; this matters at the border. Batch normalisation in the
-transformer is the affine map that it becomes after training.
+multiplied by the scale. Convolutions are 3×3 with stride 1 and padding 1. The average pool is 3×3 as
+there, but with stride 2 (there: 1) and padding 1, which is not counted; this matters at the border. Batch
+normalisation in the transformer is the affine map that it becomes after training.
 """
 
 from __future__ import annotations

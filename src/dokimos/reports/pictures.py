@@ -1,6 +1,6 @@
 """The figures as files for a paper: SVG, and PNG rendered by resvg.
 
-resvg is one small wheel without dependencies (`pip install dokimos[png]`). Text is rendered in a font of
+resvg is one small wheel without dependencies (the extra `png`). Text is rendered in a font of
 the system, so there must be one.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.svg import Figure
@@ -32,9 +32,7 @@ _BLANK = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"></svg>'
 def require_renderer() -> None:
     """Check that pictures can be made. Raises InputError, which says what is missing."""
     if find_spec("resvg_py") is None:
-        raise InputError(
-            "--png needs the package resvg-py, which is not installed: pip install 'dokimos[png]'."
-        )
+        raise packages_missing("--png needs resvg-py", "png")
     if _render(_PROBE, font=_font()) == _render(_BLANK):
         raise InputError(
             "--png finds no font on this machine to write labels with; install one, such as fonts-dejavu."

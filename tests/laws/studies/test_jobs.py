@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -279,14 +280,16 @@ def test_every_shipped_law_says_how_it_differs_from_the_published_one() -> None:
     assert difference("compas", "mine") == "–" and task_difference("mine") == ""
 
 
-def test_the_law_of_figure_1a_ships_as_printed_and_is_in_no_sum() -> None:
+def test_the_law_of_figure_1a_ships_as_printed_and_counts_in_place_of_felony_inc() -> None:
     (printed,) = shipped_laws("compas/figure_1a")
     text = printed.read_text(encoding="utf-8")
     assert text.endswith((CORPUS / "accept" / "felony_inc.law").read_text(encoding="utf-8"))
     assert [path.stem for path in shipped_laws("compas/felony_inc")] == ["felony_inc"]
     assert shipped_laws("compas/nothing") == shipped_laws("nothing/figure_1a") == []
-    page = markdown([_run(), _run(law="figure_1a", unique=1000)], {})
-    assert "1 of 1 | 294.8 | 2.0 |" in page and "| figure_1a | " in page
+    page = markdown([_run(law="felony_inc"), _run(law="figure_1a", unique=1000)], {})
+    assert "1 of 1 | 294.8 | 1,000.0 |" in page
+    assert re.search(r"^\| figure_1a \|.*\| 1,000.0 \| 3.5 \|", page, re.MULTILINE)
+    assert "1 of 1 | 294.8 | 2.0 |" in markdown([_run()], {})
 
 
 def test_networks_of_other_trainings_are_tested_with_fewer_seeds(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import onnx
 import pytest
@@ -74,3 +76,5 @@ def test_a_graph_that_is_none_is_refused() -> None:
 def test_weights_of_layers_must_be_exact() -> None:
     with pytest.raises(NotFloat32, match="is not a float32 number"):
         ModelBuilder([1]).affine([[0.1]], [0])
+    with pytest.raises(NotFloat32, match=r"^-203\.40354\d* is not a float32 number"):  # no fraction
+        ModelBuilder([1]).affine([[Fraction(-213284079, 2**20)]], [0])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.adam import Adam
-from dokimos.core.errors import InputError
+from dokimos.core.errors import packages_missing
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.repair.linear_part import Layers, ScoredNetwork
 from dokimos.laws.repair.requirements import SlopeRequirement
@@ -78,7 +78,7 @@ def repaired(task: RepairTask, way: RepairWay, *, epochs: int, seed: int, find: 
     try:
         torch = importlib.import_module("torch")
     except ImportError:
-        raise InputError("Repairing needs torch: pip install 'dokimos[gradients]'.") from None
+        raise packages_missing("Repairing needs torch", "gradients") from None
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # networks this small take longer, and round otherwise, on several
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import packages_missing
 
 
 def needed(module: str, extra: str) -> Any:
@@ -13,10 +13,7 @@ def needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as problem:
-        package = problem.name or module
-        raise InputError(
-            f"This case study needs the package {package}: install it with pip install 'dokimos[{extra}]'."
-        ) from None
+        raise packages_missing(f"This case study needs {problem.name or module}", extra) from None
 
 
 def landing_games() -> Any:

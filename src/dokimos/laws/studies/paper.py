@@ -126,8 +126,8 @@ _DIFFERENCES: dict[str, dict[str, str]] = {
         "unrelax": "raises the ground, unless it would reach the lander; published, it was drawn anew",
     },
 }
-#: Laws that ship as the paper prints them, beside those of its tables.
-_PRINTED = {"compas": ("figure_1a",)}
+#: Laws that ship as the paper prints them, and which law of its tables each of them is.
+_PRINTED = {"compas": {"figure_1a": "felony_inc"}}
 
 
 def published(domain: str, model: str) -> Published | None:
@@ -145,9 +145,9 @@ def difference(domain: str, law: str) -> str:
     return _DIFFERENCES.get(domain, {}).get(law, "–")
 
 
-def is_printed(domain: str, law: str) -> bool:
-    """Whether a law ships as the paper prints it, in addition to those of its tables."""
-    return law in _PRINTED.get(domain, ())
+def in_tables(domain: str, law: str) -> str:
+    """The name that the paper's tables have for a law: its own, unless it ships as a figure prints it."""
+    return _PRINTED.get(domain, {}).get(law, law)
 
 
 def further_seeds(domain: str) -> int:

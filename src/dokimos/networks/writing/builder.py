@@ -34,7 +34,7 @@ def as_float32(values: Any) -> NDArray[np.float32]:
     rounded = np.array([float(value) for value in exact.flat], dtype=np.float32).reshape(exact.shape)
     for given, kept in zip(exact.flat, rounded.ravel().tolist(), strict=True):
         if not _is(given, kept):
-            raise NotFloat32(f"{given} is not a float32 number")
+            raise NotFloat32(f"{float(given)} is not a float32 number")
     return rounded
 
 
