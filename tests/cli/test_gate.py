@@ -262,6 +262,9 @@ def test_a_label_that_fails_its_proof_closes_the_gate_though_the_tool_agrees_wit
     ran = dokimos("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate")
     assert ran.code == 2
     assert f"FAIL  label fails: the label of suite/{false.stem} fails" in ran.out
+    kept = tmp_path / "gate" / "failures"
+    assert f"the label of suite/{false.stem} fails" in (kept / "README.md").read_text()
+    assert dokimos("check", kept / "suite").code == 1
 
 
 def test_a_suite_without_labels_opens_no_gate(

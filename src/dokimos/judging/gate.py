@@ -170,12 +170,14 @@ class GateFinding:
 class GateOutcome(Brief):
     """The result of a gate; `runs` is what a baseline would keep.
 
-    `replays` has the commands that evaluate the point kept of a failure, if it has one.
+    `failed_labels` has what is wrong with labels that fail, and `replays` the commands that evaluate the
+    point kept of a failure, if it has one.
     """
 
     findings: tuple[GateFinding, ...]
     runs: tuple[BaselineRun, ...]
     judged: JudgedCampaigns = field(repr=False)
+    failed_labels: Mapping[InstanceKey, str] = field(default_factory=lambda: MappingProxyType({}))
     replays: Mapping[RunKey, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     @property
@@ -206,10 +208,12 @@ def pass_gate(
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
     worst = _worst(runs)
+    failed = dict(judged.failed_labels)
+    failed |= {key: one.problem for key, one in labels.items() if one.standing is LabelStanding.FAILED}
     findings = [
         *_bad_answers(judged.judgements, held.expected),
         *_missing(judged),
-        *_labels(judged, labels),
+        *_labels(judged, labels, failed),
         *_silent(judged.judgements),
         *_lost(held, worst),
         *([] if is_updated or baseline is None else _uncompared(held, worst)),
@@ -218,7 +222,7 @@ def pass_gate(
         *(GateFinding(GateFindingKind.LEFT_OUT, text) for text in left_out),
         *(_changes(worst, held, "in the baseline") if last is None else _changes(worst, last, "last time")),
     ]
-    return GateOutcome(tuple(findings), runs, judged)
+    return GateOutcome(tuple(findings), runs, judged, MappingProxyType(failed))
 
 
 def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
@@ -313,9 +317,9 @@ def _missing(judged: JudgedCampaigns) -> list[GateFinding]:
     ]
 
 
-def _labels(judged: JudgedCampaigns, labels: Mapping[InstanceKey, LabelCheck]) -> list[GateFinding]:
-    failed = dict(judged.failed_labels)
-    failed |= {key: one.problem for key, one in labels.items() if one.standing is LabelStanding.FAILED}
+def _labels(
+    judged: JudgedCampaigns, labels: Mapping[InstanceKey, LabelCheck], failed: Mapping[InstanceKey, str]
+) -> list[GateFinding]:
     found = [
         GateFinding(GateFindingKind.LABEL, f"the label of {suite}/{instance} fails: {problem}")
         for (suite, instance), problem in failed.items()
@@ -511,13 +515,14 @@ def keep_failures(
     }
     failing = [j for j in outcome.judged.judgements if _key(j) in told]
     keys = dict.fromkeys([(j.record.suite, j.record.instance) for j in failing])
-    keys |= dict.fromkeys(outcome.judged.failed_labels)
+    keys |= dict.fromkeys(outcome.failed_labels)
     if not keys:
         return outcome
     try:
         _store(kept, {key: entries[key] for key in keys if key in entries})
         failures = [_Failure(j, told[_key(j)], _keep_point(kept, j, entries)) for j in failing]
-        write_whole(kept / "README.md", _guide(failures, {suite for suite, _ in keys}), what="the commands")
+        guide = _guide(outcome, failures, {suite for suite, _ in keys})
+        write_whole(kept / "README.md", guide, what="the commands")
     except (InputError, OSError) as error:
         _log.warning("The files of the failures are not kept: %s", error)
         return outcome
@@ -584,22 +589,24 @@ def _keep_point(kept: Path, judgement: Judgement, entries: Mapping[InstanceKey, 
     return place
 
 
-def _guide(failures: Iterable[_Failure], suites: Iterable[str]) -> str:
+def _guide(outcome: GateOutcome, failures: Sequence[_Failure], suites: Iterable[str]) -> str:
     """What to do with the folder of failures: commands that need nothing outside of it but Dokimos."""
 
-    def lines() -> Iterator[str]:
+    def command(*words: str) -> str:
+        return f"      {printable(shlex.join(['dokimos', *words]))}"
+
+    def blocks() -> Iterator[str]:
         yield "# What failed"
         yield "Networks, properties, proofs and points of every failure. Run these commands in this folder."
-        yield "Prove the labels again:"
-        yield "\n".join(f"    {shlex.join(['dokimos', 'check', suite])}" for suite in sorted(suites))
-        yield "Run a verifier on the same questions:"
-        yield "\n".join(
-            f"    {shlex.join(['dokimos', 'gate', suite])} --verifier NAME=PLACE --out again"
-            for suite in sorted(suites)
-        )
-        for failure in failures:
-            yield f"- {' '.join(failure.text.split())}"
-            if failure.point is not None:
-                yield f"      {failure.replay()}"
+        for suite in sorted(suites):
+            own = printable(suite).replace("<", "&lt;")
+            yield f"- prove the labels of {own} again, and run a verifier on the same questions:"
+            again = command("gate", suite, "--verifier", "NAME=PLACE", "--out", f"again-{suite}")
+            yield f"{command('check', suite)}\n{again}"
+        labels = [finding.text for finding in outcome.of_kind(GateFindingKind.LABEL)]
+        for text, failure in (*((text, None) for text in labels), *((one.text, one) for one in failures)):
+            yield f"- {printable(' '.join(text.split())).replace('<', '&lt;')}"
+            if failure is not None and failure.point is not None:
+                yield f"      {printable(failure.replay())}"
 
-    return "\n\n".join(printable(each).replace("<", "&lt;") for each in lines()) + "\n"
+    return "\n\n".join(blocks()) + "\n"
