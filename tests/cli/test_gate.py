@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -167,5 +170,201 @@ def test_a_baseline_that_is_to_be_updated_must_be_named(dokimos: Dokimos, suite:
     assert "--baseline" in ran.err
 
 
+def test_a_budget_that_leaves_a_suite_without_any_instance_is_too_small(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    """Else the gate would be open over a suite of which nothing was run."""
+    shutil.copytree(suite, tmp_path / "other")
+    words = ("--verifier", "scripted", "--timeout", "10", "--budget", "15s", "--out", tmp_path / "gate")
+    ran = dokimos("gate", suite, tmp_path / "other", *words)
+    assert ran.code == 2
+    assert "too small for the first instance of each suite (suite, other)" in ran.err
+
+
+def tool_with_a_module(folder: Path, kind: str) -> str:
+    """A command, or the folder of a tool, that takes its answers from a file beside it."""
+    source = f'. "{folder}/module.sh"; say "$*"'
+    if kind == "command":
+        command = folder / "tool.sh"
+        command.write_text(f"#!/bin/sh\n{source}\n")
+        command.chmod(0o755)
+        return str(command)
+    (folder / "tool").mkdir()
+    (folder / "tool" / "run_instance.sh").write_text(f'{source} > "$5"\n')
+    return str(folder / "tool")
+
+
+@pytest.mark.parametrize("kind", ["command", "folder"])
+@pytest.mark.parametrize("version", ["", ",version=1"])
+def test_what_a_tool_at_a_place_said_is_not_said_again_unless_its_version_is_given(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, kind: str, version: str
+) -> None:
+    """Its files do not show that a module, which they load, says `unsat` to everything now."""
+    place = tool_with_a_module(tmp_path, kind)
+    robust = next(name for name in _names(suite) if _label(suite, name) == "unsat")
+    careful = f'say() {{ case "$1" in *{robust}*) echo unsat;; *) echo unknown;; esac; }}'
+    (tmp_path / "module.sh").write_text(careful)
+    command = ("gate", suite, "--verifier", f"mine={place}{version}", "--out", tmp_path / "gate")
+    assert dokimos(*command).code == 0
+    (tmp_path / "module.sh").write_text("say() { echo unsat; }")
+    ran = dokimos(*command)
+    assert ("4 reused" in ran.err, ran.code) == ((True, 0) if version else (False, 1))
+    assert version or "2 new wrong" in ran.out
+
+
+def test_a_verifier_that_is_called_by_other_words_is_run_again(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "module.sh").write_text('say() { case "$1" in *--rash*) echo unsat;; *) echo sat;; esac; }')
+    place = tool_with_a_module(tmp_path, "command")
+    command = ("gate", suite, "--out", tmp_path / "gate", "--verifier")
+    assert "wrong-unsat" not in dokimos(*command, f"mine={place},version=1").out
+    assert "wrong-unsat" in dokimos(*command, f"mine={place} --rash,version=1").out
+
+
+def test_an_answer_lost_to_a_timeout_is_tried_once_more(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    """Though it took a fraction of its limit before: a busy machine is no regression."""
+    robust = next(name for name in _names(suite) if _label(suite, name) == "unsat")
+    place, module, tries = (
+        tool_with_a_module(tmp_path, "command"),
+        tmp_path / "module.sh",
+        tmp_path / "tries",
+    )
+    baseline = tmp_path / "baseline.json"
+    command = ("gate", suite, "--verifier", f"mine={place}", "--only", robust, "--baseline", baseline)
+    command = (*command, "--timeout", "1000", "--out", tmp_path / "gate")
+    module.write_text("say() { echo unsat; }")
+    assert dokimos(*command, "--update-baseline").code == 0
+    module.write_text(
+        f'say() {{ echo x >> {tries}; [ "$(wc -l < {tries})" -gt 1 ] && echo unsat || echo timeout; }}'
+    )
+    assert dokimos(*command).code == 0
+    assert len(tries.read_text().split()) == 2
+    module.write_text(f"say() {{ echo x >> {tries}; echo timeout; }}")
+    ran = dokimos(*command)
+    assert ran.code == 1
+    assert "no longer right" in ran.out
+    assert len(tries.read_text().split()) == 4
+
+
+def test_a_label_that_fails_its_proof_closes_the_gate_though_the_tool_agrees_with_it(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    false, robust = (
+        next(suite / "truth" / f"{n}.json" for n in _names(suite) if _label(suite, n) == label)
+        for label in ("sat", "unsat")
+    )
+    proof = json.loads(robust.read_text())
+    false.write_text(json.dumps({**proof, "sha256": json.loads(false.read_text())["sha256"]}))
+    behave(monkeypatch, tmp_path, "right")  # it takes the label from the suite
+    ran = dokimos("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate")
+    assert ran.code == 2
+    assert f"FAIL  label fails: the label of suite/{false.stem} fails" in ran.out
+    kept = tmp_path / "gate" / "failures"
+    assert f"the label of suite/{false.stem} fails" in (kept / "README.md").read_text()
+    assert dokimos("check", kept / "suite").code == 1
+
+
+def test_a_suite_without_labels_opens_no_gate(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(suite / "truth")
+    script(monkeypatch, tmp_path, default={"behaviour": "says", "answer": "unsat"})
+    ran = dokimos("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate")
+    assert ran.code == 1
+    assert "answers nothing: none of the 4 answers of scripted on suite can be judged" in ran.out
+
+
+def test_a_gate_that_ends_early_leaves_no_earlier_summary(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CI shows the files whatever happened: a kept folder must not show the last green gate."""
+    behave(monkeypatch, tmp_path, "right")
+    files = tmp_path / "junit.xml", tmp_path / "summary.md"
+    command = ("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate")
+    command = (*command, "--junit", files[0], "--markdown", files[1])
+    assert dokimos(*command).code == 0
+    assert all(file.stat().st_size for file in files)
+    assert dokimos(*command, "--baseline", tmp_path / "gone.json").code == 2
+    assert not any(file.stat().st_size for file in files)
+
+
+def test_what_is_kept_of_failures_shows_them_without_suite_cache_or_tool(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As CI does: the folder is taken elsewhere, and the commands are run there."""
+    monkeypatch.chdir(tmp_path)
+    violated = [name for name in _names(suite) if _label(suite, name) == "sat"]
+    robust = [name for name in _names(suite) if _label(suite, name) == "unsat"]
+    given = {
+        violated[0]: {"behaviour": "wrong"},
+        violated[1]: {"behaviour": "outside-witness"},
+        robust[0]: {"behaviour": "outside-witness"},
+    }
+    script(monkeypatch, tmp_path, default={"behaviour": "right"}, instances=given)
+    command = ("gate", "suite", "--verifier", "mine=scripted", "--markdown", "gate/summary.md")
+    command = (*command, "--junit", "gate/junit.xml", "--html", "gate/report.html")
+    ran = dokimos(*command)
+    assert ran.code == 1
+    shutil.copytree("gate", "elsewhere/gate")
+    for gone in (suite, tmp_path / "gate", own_home, tmp_path / "script.json"):
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    monkeypatch.delenv("DOKIMOS_SCRIPT")
+    monkeypatch.chdir("elsewhere")
+    kept = Path("gate/failures")
+    summary = re.findall(r"replay: `(.*)`", Path("gate/summary.md").read_text())
+    junit = re.findall(r"^replay: (.*?)(?:</.*)?$", Path("gate/junit.xml").read_text(), re.MULTILINE)
+    page = Path("gate/report.html").read_text()
+    printed = re.findall(r"^ +(dokimos replay .*)", ran.out, re.MULTILINE)
+    assert sorted(summary) == sorted(junit) == sorted(printed)
+    assert [line for line in summary if line in page], "the page has that of the wrong unsat"
+    assert set(re.findall(r"dokimos replay [^<\n]*", page)) <= set(summary)
+    assert _replayed(dokimos, summary) == {
+        violated[0]: (1, "exactly: it violates the property"),
+        violated[1]: (0, "exactly: no violation, since it is outside the box"),
+        robust[0]: (0, "exactly: no violation, since it is outside the box"),
+    }
+    monkeypatch.chdir(kept)
+    commands = re.findall(r"^ +(dokimos .*)", Path("README.md").read_text(), re.MULTILINE)
+    replays = [line for line in commands if line.startswith("dokimos replay")]
+    assert _replayed(dokimos, replays).keys() == {*violated[:2], robust[0]}
+    (check,) = (line for line in commands if line.startswith("dokimos check"))
+    assert "3 of 3 labels proven" in dokimos(*shlex.split(check)[1:]).out
+    (gate,) = (line for line in commands if line.startswith("dokimos gate"))
+    again = shlex.split(gate.replace("NAME=PLACE", "scripted"))[1:]
+    assert "3 of 3 answers are right" in dokimos(*again).out
+
+
+def test_what_was_kept_of_failures_goes_when_they_are_mended(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate")
+    behave(monkeypatch, tmp_path, "no-witness")
+    assert dokimos(*command).code == 1
+    names = {file.stem for file in (tmp_path / "gate" / "failures" / "suite" / "onnx").iterdir()}
+    assert names == set(_names(suite))
+    behave(monkeypatch, tmp_path, "right")
+    assert dokimos(*command).code == 0
+    assert not (tmp_path / "gate" / "failures").exists()
+
+
+def _replayed(dokimos: Dokimos, commands: list[str]) -> dict[str, tuple[int, str]]:
+    """What the replay of each instance says: its exit code, and the line about the exact value."""
+    found = {}
+    for line in commands:
+        words = shlex.split(line)[1:]
+        ran = dokimos(*words)
+        exactly = next(each for each in ran.out.splitlines() if each.startswith("exactly"))
+        found[Path(words[1]).stem] = (ran.code, exactly.partition(", margin")[0])
+    return found
+
+
+def _label(suite: Path, name: str) -> str:
+    label: str = json.loads((suite / "truth" / f"{name}.json").read_text())["label"]
+    return label
+
+
 def _names(suite: Path) -> list[str]:
-    return [path.stem for path in (suite / "truth").glob("*.json")]
+    return sorted(path.stem for path in (suite / "truth").glob("*.json"))

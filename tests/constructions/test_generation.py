@@ -9,7 +9,8 @@ import pytest
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, shipped_suite, with_seeds
 from dokimos.constructions.recipes import Recipe, parse_recipe
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
-from dokimos.suites.finding import find_suite
+from dokimos.core.home import code_key
+from dokimos.suites.finding import cached_folder, find_suite
 
 TINY = """
 about = "tiny"
@@ -165,6 +166,24 @@ def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_suite("quick", make=make) == first
     assert find_suite("quick") == first
     assert len(made) == count
+
+
+def test_a_cached_suite_is_of_the_present_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout changes without a new version: what its code made before must not stand for it."""
+    package = tmp_path / "dokimos"
+    (package / "core").mkdir(parents=True)
+    source = package / "family.py"
+    monkeypatch.setattr("dokimos.core.home.__file__", str(package / "core" / "home.py"))
+    keys = []
+    for text in ("margin = 1", "margin = 2"):
+        source.write_text(text)
+        keys.append(code_key.__wrapped__())
+    assert len(set(keys)) == 2
+    places = []
+    for key in keys:
+        monkeypatch.setattr("dokimos.suites.finding.code_key", lambda key=key: key)
+        places.append(cached_folder("quick"))
+    assert len(set(places)) == 2
 
 
 def test_errors_cross_from_one_process_to_another() -> None:

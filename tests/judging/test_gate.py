@@ -25,6 +25,7 @@ from dokimos.judging.gate import (
     write_baseline,
 )
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
 from dokimos.reports.gate_summaries import as_junit, as_markdown, headline
 from dokimos.suites.answers import Answer
@@ -105,21 +106,80 @@ def test_nothing_tested_is_not_passed() -> None:
     silent = [run(name, Verdict.UNDECIDED, verifier="crashes") for name in "abc"]
     outcome = pass_gate(judged(run("a", Verdict.CORRECT), *silent))
     assert kinds(outcome) == [GateFindingKind.SILENT]
-    assert outcome.findings[0].text == "crashes decides none of its 3 runs: nothing was tested"
+    assert outcome.findings[0].text == "crashes decides none of its 3 runs on quick: nothing was tested"
     assert not outcome.is_open
+
+
+def test_answers_that_no_label_judges_test_nothing() -> None:
+    """A suite without labels, or with labels of a plug-in only, is no green light."""
+    outcome = pass_gate(judged(run("a", Verdict.UNLABELLED), run("b", Verdict.UNDECIDED)))
+    assert kinds(outcome) == [GateFindingKind.SILENT]
+    assert "none of the 1 answers of mine on quick can be judged (a: because)" in outcome.findings[0].text
+
+
+def test_a_suite_on_which_nothing_is_decided_closes_it_whatever_another_suite_says() -> None:
+    other = run("x", Verdict.UNDECIDED)
+    outcome = pass_gate(
+        judged(run("a", Verdict.CORRECT), replace(other, record=replace(other.record, suite="ops")))
+    )
+    assert [finding.text for finding in outcome.findings] == [
+        "mine decides none of its 1 runs on ops: nothing was tested"
+    ]
+    assert not outcome.is_open
+
+
+def test_an_answer_against_a_label_that_could_not_be_checked_closes_it() -> None:
+    """By its label it would be wrong: nobody is called wrong, and nobody passes."""
+    label = LabelCheck(LabelStanding.NOT_CHECKED, "its proof takes more than 60 s of CPU time")
+    contradicts = replace(run("a", Verdict.UNLABELLED), label_check=label)
+    agrees = replace(run("b", Verdict.CORRECT), label_check=label)
+    outcome = pass_gate(judged(contradicts, agrees))
+    assert kinds(outcome) == [GateFindingKind.CONTRADICTED]
+    assert not outcome.is_open
+    assert "answers unsat, against its label, which could not be checked" in outcome.findings[0].text
+
+
+def test_a_label_that_fails_closes_it_though_all_agree_with_it() -> None:
+    now = judged(run("a", Verdict.CORRECT))
+    failed = LabelCheck(LabelStanding.FAILED, "the proof has a hole")
+    outcome = pass_gate(now, labels={("quick", "a"): failed})
+    assert kinds(outcome) == [GateFindingKind.LABEL]
+    assert outcome.findings[0].text == "the label of quick/a fails: the proof has a hole"
+    slow = LabelCheck(LabelStanding.NOT_CHECKED, "it takes too long")
+    unproven = pass_gate(now, labels={("quick", "a"): slow})
+    assert unproven.is_open
+    assert [finding.text for finding in unproven.findings] == [
+        "1 of the labels of right answers, such as quick/a: it takes too long"
+    ]
 
 
 def test_fewer_right_answers_than_the_baseline_close_it() -> None:
     now = judged(run("a", Verdict.UNDECIDED), run("b", Verdict.CORRECT))
     outcome = pass_gate(now, baseline=before(a=(Verdict.CORRECT, 1), b=(Verdict.CORRECT, 1)))
     assert kinds(outcome) == [GateFindingKind.LOST]
-    assert second_tries(outcome, before(a=(Verdict.CORRECT, 1))) == frozenset()
 
 
-def test_what_was_near_its_limit_deserves_a_second_try() -> None:
-    held = before(a=(Verdict.CORRECT, 6), b=(Verdict.CORRECT, 4))
-    outcome = pass_gate(judged(run("a", Verdict.UNDECIDED), run("b", Verdict.UNDECIDED)), baseline=held)
-    assert second_tries(outcome, held) == {("mine", "quick", "a")}
+@pytest.mark.parametrize(
+    ("before_seconds", "answer", "seconds", "is_tried"),
+    [
+        (1, Answer.TIMEOUT, 10, True),
+        (1, Answer.TIMEOUT, 1, True),
+        (1, Answer.UNKNOWN, 9, True),
+        (6, Answer.UNKNOWN, 1, True),
+        (1, Answer.UNKNOWN, 1, False),
+        (1, Answer.ERROR, 1, False),
+    ],
+)
+def test_what_may_have_lacked_time_deserves_a_second_try(
+    before_seconds: float, answer: Answer, seconds: float, is_tried: bool
+) -> None:
+    """A timeout does, wherever the answer was in its limit; so does what was or is near its limit."""
+    held = before(a=(Verdict.CORRECT, before_seconds), b=(Verdict.CORRECT, 9))
+    lost = run("a", Verdict.UNDECIDED, seconds=seconds)
+    lost = replace(lost, record=replace(lost.record, answer=answer))
+    outcome = pass_gate(judged(lost, run("b", Verdict.CORRECT)), baseline=held)
+    assert kinds(outcome) == [GateFindingKind.LOST]
+    assert second_tries(outcome, held) == ({("mine", "quick", "a")} if is_tried else frozenset())
 
 
 def test_what_is_near_its_limit_is_listed() -> None:
@@ -136,6 +196,23 @@ def test_an_expected_failure_does_not_close_it_and_is_struck_out_once_mended() -
     mended = pass_gate(judged(run("a", Verdict.CORRECT)), baseline=held)
     assert mended.is_open
     assert "remove it from the baseline" in mended.findings[0].text
+
+
+@pytest.mark.parametrize(
+    "verdict", [v for v in Verdict if not v.is_wrong and v not in (Verdict.CORRECT, Verdict.UNWITNESSED)]
+)
+def test_only_a_right_answer_is_called_mended(tmp_path: Path, verdict: Verdict) -> None:
+    """A verifier that times out where it was wrong has not been mended, and is still expected to fail."""
+    now = judged(run("a", verdict), run("b", Verdict.CORRECT))
+    outcome = pass_gate(now, last=before(a=(Verdict.WRONG_SAT, 1)))
+    assert kinds(outcome) == [GateFindingKind.NOT_MENDED]
+    assert f"was wrong last time, and is {verdict.value} now" in outcome.findings[0].text
+    assert "mended" not in headline(outcome)
+    known = Baseline((), (ExpectedFailure("mine", "quick", "a", "known"),))
+    excused = pass_gate(now, baseline=known)
+    assert kinds(excused) == []
+    write_baseline(tmp_path / "baseline.json", excused, before=known)
+    assert read_baseline(tmp_path / "baseline.json").expected_failures == known.expected_failures
 
 
 def test_what_has_changed_since_the_last_time() -> None:
@@ -163,7 +240,10 @@ def test_a_baseline_that_has_none_of_these_runs_compares_nothing() -> None:
         assert not outcome.is_open
         assert "only mine on quick" in as_markdown(outcome)
         assert pass_gate(judged(now), baseline=held, is_updated=True).is_open
-        assert pass_gate(judged(now), baseline=Baseline()).is_open
+        assert pass_gate(judged(now), baseline=None).is_open
+        nothing = pass_gate(judged(now), baseline=Baseline())
+        assert "has no such run" in nothing.findings[0].text
+        assert not nothing.is_open
 
 
 def test_what_the_baseline_has_right_and_nobody_asked_for_is_listed() -> None:
@@ -268,8 +348,9 @@ def test_a_wrong_unsat_is_shown_with_its_point() -> None:
     point = Counterexample((one,), shown, "gate/x.counterexample", "dokimos replay x")
     outcome = pass_gate(judged(replace(run("a", Verdict.WRONG_UNSAT), counterexample=point)))
     assert outcome.findings[0].text.endswith("; the point in gate/x.counterexample violates by 0.125")
-    assert "- counterexample: `dokimos replay x`" in as_markdown(outcome)
-    assert b"counterexample: dokimos replay x" in as_junit(outcome)
+    shown_again = replace(outcome, replays={("mine", "quick", "a"): "dokimos replay kept"})
+    assert "- replay: `dokimos replay kept`" in as_markdown(shown_again)
+    assert b"replay: dokimos replay kept" in as_junit(shown_again)
 
 
 def test_the_summary_cannot_be_broken_by_a_name() -> None:

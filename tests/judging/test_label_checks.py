@@ -1,4 +1,4 @@
-"""Nobody is blamed by a label that was not checked just now, or before with the same files and version."""
+"""Nobody is blamed by a label that was not checked just now, or before with the same files and code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_true_label_is_proven_and_remembered_in_the_home_alone(
     assert len(heard) == 1
 
 
-def test_what_is_remembered_is_for_these_files_and_this_version(
+def test_what_is_remembered_is_for_these_files_and_this_code(
     suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = labelled(suite, "unsat")
@@ -85,7 +85,7 @@ def test_what_is_remembered_is_for_these_files_and_this_version(
         ):
             path.write_bytes(content)
         assert LabelChecker()(labelled(suite, "unsat")) == PROVEN
-    monkeypatch.setattr(label_checks, "__version__", "another")
+    monkeypatch.setattr(label_checks, "code_key", lambda: "another")
     with pytest.raises(AssertionError, match="checked before"):
         LabelChecker()(labelled(suite, "unsat"))
 

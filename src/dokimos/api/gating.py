@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from dokimos.api.budgets import within_budget
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites
@@ -11,17 +12,25 @@ from dokimos.api.progress import ProgressCallback, ignore
 from dokimos.api.suite_lookup import SuiteSource
 from dokimos.api.verdicts import judge, report
 from dokimos.campaigns.campaign import set_runs_aside
+from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.manifest import read_manifest
+from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.home import home
 from dokimos.judging.gate import (
+    FAILURES,
     GateOutcome,
+    keep_failures,
     pass_gate,
     read_baseline,
     second_tries,
     write_baseline,
 )
-from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns
+from dokimos.judging.label_checks import LabelCheck, LabelChecker
+from dokimos.judging.verdicts import Verdict
+from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.permissions import Permissions
 
@@ -51,8 +60,11 @@ def gate(
 ) -> GateOutcome:
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
 
-    `out` is the folder of the campaign; the same call continues where it stopped, and repeats the runs of a
-    verifier whose version has changed; earlier runs of other verifiers there do not count. `baseline` is a
+    `out` is the folder of the campaign; earlier runs of other verifiers there do not count. The same call
+    continues where it stopped, and repeats the runs of a verifier that is called differently or has another
+    version. A verifier at a place is always run again unless its version is given (``,version=…``): its
+    files do not show everything that its answers depend on. Labels are checked before an answer is right or
+    wrong by them. The files of every failure are kept in the folder `failures` in `out`. `baseline` is a
     file that lists what was right before and which failures are expected; `update_baseline` writes it, and
     keeps its entries for what this call did not run. `junit`, `markdown` and `html` are files to write.
     With `budget_seconds`, only the first instances in each suite's fixed order are run, as many as have
@@ -70,6 +82,8 @@ def gate(
     for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
         if path is not None:
             expect_writable(Path(path), what=what, example="gate.xml", made=folder)
+            if Path(path).is_file():
+                write_whole(Path(path), "", what=f"the {what}")  # not what an earlier gate said
     chosen = chosen_verifiers(verifiers)
     is_first = update_baseline and baseline is not None and not Path(baseline).exists()
     held = None if baseline is None or is_first else read_baseline(Path(baseline))
@@ -80,6 +94,8 @@ def gate(
     left_out: tuple[str, ...] = ()
     if budget_seconds is not None:
         wanted, left_out = within_budget(wanted, budget_seconds, jobs=jobs, timeout_seconds=timeout_seconds)
+
+    entries = {(each.name, entry.name): entry for each in wanted for entry in _entries(each)}
 
     def ask(*, again: bool) -> GateOutcome:
         run_suites(
@@ -95,16 +111,25 @@ def gate(
         )
         judged = judge(folder, rules=rules, progress=progress)
         own = JudgedCampaigns(tuple(one.of_verifiers(names) for one in judged.campaigns))
-        return pass_gate(own, baseline=held, is_updated=update_baseline, last=last, left_out=left_out)
+        return pass_gate(
+            own,
+            baseline=held,
+            is_updated=update_baseline,
+            last=last,
+            left_out=left_out,
+            labels=_checked_labels(own, entries),
+        )
 
-    outcome = ask(again=_has_changed(folder, chosen))
+    remove_folder(folder / FAILURES)
+    outcome = ask(again=_may_differ(folder, chosen))
     if held is not None and (keys := second_tries(outcome, held)):
         set_runs_aside(
             folder,
             lambda record: (record.verifier, record.suite, record.instance) in keys,
-            reason="a second try, near its limit",
+            reason="a second try, perhaps it lacked time",
         )
         outcome = ask(again=False)
+    outcome = keep_failures(folder, outcome, entries)
     _write(outcome, junit=junit, markdown=markdown, html=html)
     write_baseline(folder / _LAST, outcome, before=last, instances=whole)
     if update_baseline and baseline is not None:
@@ -112,12 +137,43 @@ def gate(
     return outcome
 
 
-def _has_changed(folder: Path, verifiers: Sequence[Verifier]) -> bool:
-    """Whether the campaign in `folder` has runs of another version of one of these verifiers."""
+def _may_differ(folder: Path, verifiers: Sequence[Verifier]) -> bool:
+    """Whether one of these verifiers may answer otherwise than in the campaign in `folder`.
+
+    It may if its version is not certain, or is another, or if it is called by other words.
+    """
     if not (folder / "manifest.json").exists():
         return False
-    before = {tool.name: tool.version for tool in read_manifest(folder / "manifest.json").verifiers}
-    return any(before.get(each.name, now) != now for each in verifiers if (now := each.installed_version()))
+    before = {tool.name: tool for tool in read_manifest(folder / "manifest.json").verifiers}
+    return any(
+        not each.has_certain_version
+        or (tool.version, tool.given) != (each.installed_version(), each.called_as)
+        for each in verifiers
+        if (tool := before.get(each.name)) is not None
+    )
+
+
+def _entries(suite: CampaignSuite) -> tuple[SuiteEntry, ...]:
+    return cast("tuple[SuiteEntry, ...]", suite.instances)
+
+
+def _checked_labels(
+    judged: JudgedCampaigns, entries: Mapping[InstanceKey, SuiteEntry]
+) -> dict[InstanceKey, LabelCheck]:
+    """The results of checking the labels by which answers are right, which the judge takes on trust.
+
+    Shipped suites are left out: this code has made them, and proven every label, when they were cached.
+    """
+    check, found = LabelChecker(), {}
+    for judgement in judged.judgements:
+        key = (judgement.record.suite, judgement.record.instance)
+        entry = entries.get(key)
+        if judgement.verdict is not Verdict.CORRECT or judgement.label_check or entry is None:
+            continue
+        is_shipped = (home() / "suites") in entry.truth_path.parents
+        if key not in found and not is_shipped and exists(entry.truth_path):
+            found[key] = check(entry)
+    return found
 
 
 def _write(

@@ -81,8 +81,9 @@ def gate(
     """Run verifiers on suites, judge their answers, and fail if a verifier may not pass.
 
     Exit code 1 for a wrong answer, or a `sat` without a witness, that the baseline does not expect; for
-    missing runs; for a verifier that decides nothing; and for an answer that was right in the baseline and
-    is not now. Exit code 2 if a label fails its check.
+    missing runs; for a verifier of which no answer on a suite can be judged; and for an answer that was
+    right in the baseline and is not now. Exit code 2 if a label fails its check, or if an answer
+    contradicts one whose check did not end.
     """
     import dokimos
     from dokimos.api.configuration import ConfiguredLimits
@@ -125,8 +126,10 @@ def gate(
         said.table("findings", map(_row, found))
         for finding in found:
             said.line(f"{'FAIL' if finding.kind.fails else 'note'}  {finding.kind.value}: {finding.text}")
+            if finding.run is not None and finding.kind.fails and finding.run in outcome.replays:
+                said.line(f"      {outcome.replays[finding.run]}")
         said.line(headline(outcome))
-        if outcome.of_kind(GateFindingKind.LABEL):
+        if any(outcome.of_kind(kind) for kind in (GateFindingKind.LABEL, GateFindingKind.CONTRADICTED)):
             raise typer.Exit(2)
         if not outcome.is_open:
             raise typer.Exit(1)

@@ -18,6 +18,7 @@ from dokimos.core import strict_json
 from dokimos.core.costs import NO_COST, Cost, measured
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, expect_new_or_empty, write_whole
+from dokimos.core.home import code_key
 from dokimos.core.locks import only_one
 from dokimos.core.parallel import default_jobs, each
 from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
@@ -271,7 +272,7 @@ def _remove_if_empty(building: Path) -> None:
 
 
 def _key(recipe: Recipe) -> str:
-    return sha256(json.dumps([__version__, recipe.as_json()]).encode())[:12]
+    return sha256(json.dumps([code_key(), recipe.as_json()]).encode())[:12]
 
 
 def is_suite_of(folder: Path, recipe: Recipe) -> bool:

@@ -5,38 +5,56 @@ A gate passes only if something was really answered. It fails on
 - a wrong answer, unless the baseline expects it,
 - a `sat` without a witness, unless the baseline expects it: the answer is right, but shows nothing,
 - runs that are missing,
-- a verifier that decides nothing at all,
-- an answer that was right in the baseline and is not right now; if the baseline had it only shortly before
-  its limit, a second try must fail too,
-- a baseline that has none of a verifier's runs on a suite: nothing was compared.
+- a verifier of which no answer on a suite can be judged: nothing was tested there,
+- an answer that was right in the baseline and is not right now; if time may be the reason, a second try
+  must fail too,
+- a baseline that has none of a verifier's runs on a suite: nothing was compared,
+- a label that fails its check, whether an answer agrees with it or not, and an answer that contradicts a
+  label whose check did not end.
+
+The files of every failure are kept in the campaign's folder, with the commands that show it again.
 """
 
 from __future__ import annotations
 
+import logging
+import shlex
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from dokimos import __version__
 from dokimos.campaigns.records import Seconds
 from dokimos.core import strict_json
 from dokimos.core.brief import Brief
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.containment import contained
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.known_keys import require_known_keys
-from dokimos.core.readable import exact_number
-from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.core.readable import exact_number, printable
+from dokimos.judging.counterexamples import counterexample_text, seen_from_here
+from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.written_points import write_witness
+from dokimos.suites.answers import Answer
+from dokimos.suites.entry import SuiteEntry, exists, read_content, read_text
+from dokimos.suites.writing import InstanceFiles, store_files, write_rows
 
 SCHEMA: Literal[1] = 1
 #: What is solved in more than this share of its limit is near it: the next machine may be slower.
 NEAR_SHARE = 0.5
+#: The folder of what is kept of the failures, in that of a campaign.
+FAILURES = "failures"
 _MOST_BYTES = 64 << 20
 _WHAT = "a baseline of `dokimos gate`"
+_log = logging.getLogger("dokimos")
 
 RunKey = tuple[str, str, str]
 """A run by the names of its verifier, its suite and its instance."""
@@ -109,12 +127,15 @@ class GateFindingKind(Enum):
     LOST = "no longer right"
     UNCOMPARED = "not compared"
     LABEL = "label fails"
+    CONTRADICTED = "contradicts an unchecked label"
     EXPECTED = "expected failure"
     NEAR = "near its limit"
     NOT_ASKED = "not asked"
     LEFT_OUT = "left out"
+    UNPROVEN = "label not checked"
     NEW_WRONG = "new wrong"
     MENDED = "mended"
+    NOT_MENDED = "not mended"
 
     @property
     def fails(self) -> bool:
@@ -131,6 +152,7 @@ _FAILING = frozenset(
         GateFindingKind.LOST,
         GateFindingKind.UNCOMPARED,
         GateFindingKind.LABEL,
+        GateFindingKind.CONTRADICTED,
     }
 )
 
@@ -146,11 +168,17 @@ class GateFinding:
 
 @dataclass(frozen=True, repr=False)
 class GateOutcome(Brief):
-    """The result of a gate; `runs` is what a baseline would keep."""
+    """The result of a gate; `runs` is what a baseline would keep.
+
+    `failed_labels` has what is wrong with labels that fail, and `replays` the commands that evaluate the
+    point kept of a failure, if it has one.
+    """
 
     findings: tuple[GateFinding, ...]
     runs: tuple[BaselineRun, ...]
     judged: JudgedCampaigns = field(repr=False)
+    failed_labels: Mapping[InstanceKey, str] = field(default_factory=lambda: MappingProxyType({}))
+    replays: Mapping[RunKey, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     @property
     def is_open(self) -> bool:
@@ -169,39 +197,44 @@ def pass_gate(
     is_updated: bool = False,
     last: Baseline | None = None,
     left_out: Sequence[str] = (),
+    labels: Mapping[InstanceKey, LabelCheck] = MappingProxyType({}),
 ) -> GateOutcome:
     """The gate's findings on judged campaigns, compared with a baseline and with the previous time.
 
     `is_updated`: the baseline will be rewritten, and need not have these runs yet. If there was no previous
     time, changes are those since the baseline. `left_out` has a sentence for each suite about what was not
-    run.
+    run. `labels` has the results of checking labels that right answers rest on.
     """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
     worst = _worst(runs)
+    failed = dict(judged.failed_labels)
+    failed |= {key: one.problem for key, one in labels.items() if one.standing is LabelStanding.FAILED}
     findings = [
         *_bad_answers(judged.judgements, held.expected),
         *_missing(judged),
-        *_labels(judged),
+        *_labels(judged, labels, failed),
         *_silent(judged.judgements),
         *_lost(held, worst),
-        *([] if is_updated else _uncompared(held, worst)),
+        *([] if is_updated or baseline is None else _uncompared(held, worst)),
         *_near(runs),
         *_not_asked(held, worst),
         *(GateFinding(GateFindingKind.LEFT_OUT, text) for text in left_out),
         *(_changes(worst, held, "in the baseline") if last is None else _changes(worst, last, "last time")),
     ]
-    return GateOutcome(tuple(findings), runs, judged)
+    return GateOutcome(tuple(findings), runs, judged, MappingProxyType(failed))
 
 
 def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
-    """The runs that are no longer right but were near their limit in the baseline, and get a second try."""
-    near = {run.key for run in baseline.runs if run.is_near}
-    return frozenset(
-        finding.run
-        for finding in outcome.of_kind(GateFindingKind.LOST)
-        if finding.run in near and finding.run
-    )
+    """The runs that are no longer right, perhaps for lack of time, and get a second try.
+
+    They timed out, wherever they were in their limit before, or were near their limit then or are now: some
+    tools say `unknown` when their time is up.
+    """
+    short = {run.key for run in (*baseline.runs, *outcome.runs) if run.is_near}
+    short |= {_key(j) for j in outcome.judged.judgements if j.record.answer is Answer.TIMEOUT}
+    lost = {finding.run for finding in outcome.of_kind(GateFindingKind.LOST) if finding.run}
+    return frozenset(lost & short)
 
 
 def _run(judgement: Judgement) -> BaselineRun:
@@ -243,7 +276,6 @@ def _is_bad(verdict: Verdict) -> bool:
 
 def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]) -> list[GateFinding]:
     found = []
-    bad = {_key(j) for j in judgements if _is_bad(j.verdict)}
     for judgement in judgements:
         if not _is_bad(judgement.verdict):
             continue
@@ -256,7 +288,8 @@ def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]
             kind = GateFindingKind.WRONG if judgement.verdict.is_wrong else GateFindingKind.UNWITNESSED
             found.append(GateFinding(kind, f"{said}: {judgement.reason}{_shown(judgement)}", key))
     ran = {_key(j) for j in judgements}
-    for key in sorted(expected.keys() & ran - bad):
+    not_right = {_key(j) for j in judgements if j.verdict is not Verdict.CORRECT}
+    for key in sorted(expected.keys() & ran - not_right):
         text = f"{_named(key)} no longer fails; remove it from the baseline"
         found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
@@ -284,25 +317,43 @@ def _missing(judged: JudgedCampaigns) -> list[GateFinding]:
     ]
 
 
-def _labels(judged: JudgedCampaigns) -> list[GateFinding]:
-    return [
+def _labels(
+    judged: JudgedCampaigns, labels: Mapping[InstanceKey, LabelCheck], failed: Mapping[InstanceKey, str]
+) -> list[GateFinding]:
+    found = [
         GateFinding(GateFindingKind.LABEL, f"the label of {suite}/{instance} fails: {problem}")
-        for (suite, instance), problem in judged.failed_labels.items()
+        for (suite, instance), problem in failed.items()
     ]
+    for judgement in judged.judgements:
+        checked = judgement.label_check
+        if checked is None or checked.standing is not LabelStanding.NOT_CHECKED:
+            continue
+        if judgement.verdict is Verdict.UNLABELLED:  # by its label it would be wrong
+            said = f"{_named(_key(judgement))} answers {judgement.record.answer.value}, against its label"
+            text = f"{said}, which could not be checked: {checked.problem}"
+            found.append(GateFinding(GateFindingKind.CONTRADICTED, text, _key(judgement)))
+    if open_ := {key: one for key, one in labels.items() if one.standing is LabelStanding.NOT_CHECKED}:
+        (suite, instance), first = next(iter(open_.items()))
+        text = f"{len(open_)} of the labels of right answers, such as {suite}/{instance}: {first.problem}"
+        found.append(GateFinding(GateFindingKind.UNPROVEN, text))
+    return found
 
 
 def _silent(judgements: Sequence[Judgement]) -> list[GateFinding]:
-    counts: dict[str, list[bool]] = {}
+    """The verifiers of which no answer on some suite is judged by a label."""
+    groups: dict[tuple[str, str], list[Judgement]] = {}
     for judgement in judgements:
-        counts.setdefault(judgement.record.verifier, []).append(judgement.record.answer.decides)
-    return [
-        GateFinding(
-            GateFindingKind.SILENT,
-            f"{verifier} decides none of its {len(decided)} runs: nothing was tested",
-        )
-        for verifier, decided in counts.items()
-        if not any(decided)
-    ]
+        groups.setdefault((judgement.record.verifier, judgement.record.suite), []).append(judgement)
+    found = []
+    for (verifier, suite), own in groups.items():
+        if any(j.verdict not in (Verdict.UNDECIDED, Verdict.UNLABELLED) for j in own):
+            continue
+        text = f"{verifier} decides none of its {len(own)} runs on {suite}"
+        if unjudged := [j for j in own if j.verdict is Verdict.UNLABELLED]:
+            named = f"{unjudged[0].record.instance}: {unjudged[0].reason}"
+            text = f"none of the {len(unjudged)} answers of {verifier} on {suite} can be judged ({named})"
+        found.append(GateFinding(GateFindingKind.SILENT, f"{text}: nothing was tested"))
+    return found
 
 
 def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
@@ -318,15 +369,19 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
 
 
 def _uncompared(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
-    """The verifiers and suites of which the baseline has no run, though it has others."""
-    if not baseline.runs:
+    """The verifiers and suites of which the baseline has no run.
+
+    One that lists expected failures only, written by hand, compares what it is meant to.
+    """
+    if not baseline.runs and baseline.expected_failures:
         return []
     compared = {key[:2] for key in now.keys() & {run.key for run in baseline.runs}}
-    has = ", ".join(sorted({f"{run.verifier} on {run.suite}" for run in baseline.runs}))
+    listed = ", ".join(sorted({f"{run.verifier} on {run.suite}" for run in baseline.runs}))
+    has = f"only {listed}" if listed else "nor any other"
     return [
         GateFinding(
             GateFindingKind.UNCOMPARED,
-            f"the baseline has no such run of {verifier} on {suite}, only {has}; add these runs with "
+            f"the baseline has no such run of {verifier} on {suite}, {has}; add these runs with "
             "--update-baseline",
         )
         for verifier, suite in dict.fromkeys(key[:2] for key in now)
@@ -364,7 +419,10 @@ def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
 
 
 def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> list[GateFinding]:
-    """What has become wrong, or right, since then; only of runs that there were then."""
+    """What has become wrong, or is no longer, since then; only of runs that there were then.
+
+    What was wrong is mended by a right answer, and by nothing else.
+    """
     found = []
     before = _worst(then.runs)
     for key in sorted(now.keys() & before.keys() - then.expected.keys()):
@@ -372,8 +430,10 @@ def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> li
         if is_wrong and not was_wrong:
             found.append(GateFinding(GateFindingKind.NEW_WRONG, f"{_named(key)} was not wrong {when}", key))
         elif was_wrong and not is_wrong:
+            is_right = now[key].verdict is Verdict.CORRECT
+            kind = GateFindingKind.MENDED if is_right else GateFindingKind.NOT_MENDED
             text = f"{_named(key)} was wrong {when}, and is {now[key].verdict.value} now"
-            found.append(GateFinding(GateFindingKind.MENDED, text, key))
+            found.append(GateFinding(kind, text, key))
     return found
 
 
@@ -405,7 +465,7 @@ def write_baseline(
 ) -> None:
     """Write a baseline of these runs, and keep the earlier runs that were not part of this gate.
 
-    Expected failures stay unless they were run again and no longer fail. `instances` has the names of all
+    Expected failures stay unless they were run again and are right. `instances` has the names of all
     instances of some suites: runs on instances that no longer exist are dropped.
     """
     held, seen = before or Baseline(), _worst(outcome.runs)
@@ -414,8 +474,139 @@ def write_baseline(
     def stays(run: BaselineRun | ExpectedFailure) -> bool:
         return run.key not in seen and (run.suite not in known or run.instance in known[run.suite])
 
-    bad = {key for key, run in seen.items() if _is_bad(run.verdict)}
-    kept = tuple(one for one in held.expected_failures if one.key in bad or stays(one))
+    not_right = {key for key, run in seen.items() if run.verdict is not Verdict.CORRECT}
+    kept = tuple(one for one in held.expected_failures if one.key in not_right or stays(one))
     runs = [*seen.values(), *(run for run in held.runs if stays(run))]
     in_order = tuple(sorted(runs, key=lambda run: run.key))
     write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline")
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A run that failed; `point` is the place of its point below the folder of failures, if it has one."""
+
+    judgement: Judgement
+    text: str
+    point: Path | None
+
+    def replay(self, below: str = "") -> str:
+        """The command that evaluates the point, for someone to whom the folder of failures is `below`."""
+        record = self.judgement.record
+        files = (Path("onnx", f"{record.instance}.onnx"), Path("vnnlib", f"{record.instance}.vnnlib"))
+        paths = (*(Path(record.suite, file) for file in files), self.point or "")
+        return shlex.join(["dokimos", "replay", *(str(Path(below, path)) for path in paths)])
+
+
+def keep_failures(
+    folder: Path, outcome: GateOutcome, entries: Mapping[InstanceKey, SuiteEntry]
+) -> GateOutcome:
+    """Keep the files of every failure in the folder of a campaign; returns the outcome with commands.
+
+    Each suite with a failure becomes a smaller suite there, with network, property, proof and points, so
+    that nothing else is needed to see a failure again: neither the suite nor the verifier. A point is the
+    verifier's own witness, if it gave one; otherwise one that violates, if one is known. README.md has all
+    commands, relative to its own folder. Files that cannot be written only lead to a remark.
+    """
+    kept = folder / FAILURES
+    told = {
+        finding.run: finding.text
+        for finding in outcome.findings
+        if finding.run and (finding.kind.fails or finding.kind is GateFindingKind.EXPECTED)
+    }
+    failing = [j for j in outcome.judged.judgements if _key(j) in told]
+    keys = dict.fromkeys([(j.record.suite, j.record.instance) for j in failing])
+    keys |= dict.fromkeys(outcome.failed_labels)
+    if not keys:
+        return outcome
+    try:
+        _store(kept, {key: entries[key] for key in keys if key in entries})
+        failures = [_Failure(j, told[_key(j)], _keep_point(kept, j, entries)) for j in failing]
+        guide = _guide(outcome, failures, {suite for suite, _ in keys})
+        write_whole(kept / "README.md", guide, what="the commands")
+    except (InputError, OSError) as error:
+        _log.warning("The files of the failures are not kept: %s", error)
+        return outcome
+    here = seen_from_here(kept)
+    by_job = {one.judgement.record.job: one for one in failures}
+
+    def pointed(judgement: Judgement) -> Judgement:
+        record, shown = judgement.record, judgement.counterexample
+        failure = by_job.get(record.job)
+        if failure is None:
+            return judgement
+        if shown is not None and failure.point is not None:
+            shown = replace(shown, command=failure.replay(here))
+        again = reproduction(record, manifests[record.job], {record.suite: kept / record.suite})
+        return replace(judgement, counterexample=shown, reproduce=again)
+
+    manifests = {
+        judgement.record.job: one.campaign.manifest
+        for one in outcome.judged.campaigns
+        for judgement in one.judgements
+    }
+    campaigns = tuple(
+        replace(one, judgements=tuple(map(pointed, one.judgements))) for one in outcome.judged.campaigns
+    )
+    replays = {_key(one.judgement): one.replay(here) for one in failures if one.point is not None}
+    return replace(outcome, judged=JudgedCampaigns(campaigns), replays=MappingProxyType(replays))
+
+
+def _store(kept: Path, entries: Mapping[InstanceKey, SuiteEntry]) -> None:
+    """Write the suites of what failed."""
+    suites: dict[str, list[SuiteEntry]] = {}
+    for (suite, _), entry in entries.items():
+        suites.setdefault(suite, []).append(entry)
+    for suite, own in suites.items():
+        place = contained(kept, suite)
+        for entry in own:
+            truth = read_text(entry.truth_path) if exists(entry.truth_path) else None
+            contents = read_content(entry.network_path), read_content(entry.property_path)
+            store_files(place, InstanceFiles(entry.name, "", *contents, truth))
+        rows = [(f"onnx/{e.name}.onnx", f"vnnlib/{e.name}.vnnlib", e.timeout_seconds) for e in own]
+        families = {entry.name: entry.family for entry in own}
+        write_rows(place, rows, families, recipe={}, version=__version__)
+
+
+def _keep_point(kept: Path, judgement: Judgement, entries: Mapping[InstanceKey, SuiteEntry]) -> Path | None:
+    """Write the point of a failure; returns its place, None if there is no point to be written."""
+    record = judgement.record
+    entry = entries.get((record.suite, record.instance))
+    truth = None if entry is None or not exists(entry.truth_path) else entry.read_truth()
+    name = f"{record.instance}.counterexample"
+    try:
+        if judgement.counterexample is not None:
+            text = counterexample_text(judgement.counterexample)
+        elif record.answer is Answer.SAT and record.witness is not None:
+            text, name = write_witness(record.witness, ()), f"{record.job}.witness"
+        elif truth is not None and truth.witness is not None:
+            text = write_witness(truth.witness, ())
+        else:
+            return None
+    except InputError:  # a coordinate without a finite decimal expansion
+        return None
+    place = Path(record.suite, "points", name)
+    write_whole(contained(kept, place), text, what="the point")
+    return place
+
+
+def _guide(outcome: GateOutcome, failures: Sequence[_Failure], suites: Iterable[str]) -> str:
+    """What to do with the folder of failures: commands that need nothing outside of it but Dokimos."""
+
+    def command(*words: str) -> str:
+        return f"      {printable(shlex.join(['dokimos', *words]))}"
+
+    def blocks() -> Iterator[str]:
+        yield "# What failed"
+        yield "Networks, properties, proofs and points of every failure. Run these commands in this folder."
+        for suite in sorted(suites):
+            own = printable(suite).replace("<", "&lt;")
+            yield f"- prove the labels of {own} again, and run a verifier on the same questions:"
+            again = command("gate", suite, "--verifier", "NAME=PLACE", "--out", f"again-{suite}")
+            yield f"{command('check', suite)}\n{again}"
+        labels = [finding.text for finding in outcome.of_kind(GateFindingKind.LABEL)]
+        for text, failure in (*((text, None) for text in labels), *((one.text, one) for one in failures)):
+            yield f"- {printable(' '.join(text.split())).replace('<', '&lt;')}"
+            if failure is not None and failure.point is not None:
+                yield f"      {printable(failure.replay())}"
+
+    return "\n\n".join(blocks()) + "\n"

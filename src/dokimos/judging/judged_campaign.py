@@ -297,7 +297,7 @@ def _own_runs(
         for record in campaign.records:
             own = replace(record, job=_unused(record.job, commands))
             ours = campaign.manifest.published is None
-            commands[own.job] = _reproduce(own, campaign.manifest, where) if ours else ""
+            commands[own.job] = reproduction(own, campaign.manifest, where) if ours else ""
             runs[-1].append(own)
     return runs, commands
 
@@ -325,8 +325,8 @@ def _unused(job: str, used: Container[str]) -> str:
     return next(name for k in count() if (name := f"{job}@{k}" if k else job) not in used)
 
 
-def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path]) -> str:
-    """The command that runs a record's verifier on its instance again."""
+def reproduction(record: RunRecord, manifest: Manifest, where: Mapping[str, Path]) -> str:
+    """The command that runs a record's verifier on its instance again; `where` has its suite's place."""
     again = f"reproduced/{record.instance}"
     limits = record.limits or manifest.limits
     suite = _pasted(record.suite, where[record.suite])

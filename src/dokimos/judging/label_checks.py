@@ -4,7 +4,7 @@ A truth file is a claim. Before it makes an answer wrong, the checker proves the
 files, and the cross-check compares with the runtimes, in a separate process with 60 seconds of CPU time.
 That process stays for the next label: to load what it needs takes longer than most proofs. The result is
 kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network and the
-property, and the version of Dokimos.
+property, and a hash of the code of Dokimos.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.core.home import home
+from dokimos.core.home import code_key, home
 from dokimos.core.strict_json import read, write
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
@@ -84,7 +83,7 @@ class _Finding:
 
 
 class LabelChecker:
-    """Checks labels, each once for the same files and version.
+    """Checks labels, each once for the same files and code.
 
     `checked` is called after each check that was actually run, with the name of the instance.
     """
@@ -117,7 +116,7 @@ class LabelChecker:
 
 def _place(instance: LabelledFiles) -> Path:
     truth = sha256(read_content(instance.truth_path))
-    parts = (__version__, truth, instance.network_sha256, instance.property_sha256)
+    parts = (code_key(), truth, instance.network_sha256, instance.property_sha256)
     return home() / "labels" / f"{sha256('|'.join(parts).encode())}.json"
 
 

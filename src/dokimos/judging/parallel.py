@@ -17,13 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dokimos import __version__
 from dokimos.campaigns.events import read_fraction
 from dokimos.campaigns.records import RunRecord
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import append_line
-from dokimos.core.home import home
+from dokimos.core.home import code_key, home
 from dokimos.core.parallel import each
 from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.label_checks import LabelChecker
@@ -55,7 +54,7 @@ class JudgingTask:
         truth = self.entry.truth_path
         proofs = [truth] if exists(truth) else certificates(self.runs, [self.folder])
         parts = (
-            __version__,
+            code_key(),
             self.entry.network_sha256,
             self.entry.property_sha256,
             *(sha256(read_content(proof)) for proof in proofs),

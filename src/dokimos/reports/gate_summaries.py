@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from dokimos.core.readable import printable
-from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome
+from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome, RunKey
 from dokimos.judging.verdicts import Judgement, Verdict
 
 #: The order in which findings are listed.
@@ -20,15 +20,16 @@ _HEADINGS = {
     GateFindingKind.LOST: "Correct in the baseline, not now",
     GateFindingKind.UNCOMPARED: "Not in the baseline",
     GateFindingKind.LABEL: "Labels that fail",
+    GateFindingKind.CONTRADICTED: "Answers against a label that could not be checked",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
     GateFindingKind.NOT_ASKED: "In the baseline, not asked",
     GateFindingKind.LEFT_OUT: "Skipped for lack of time",
+    GateFindingKind.UNPROVEN: "Labels that were not checked",
     GateFindingKind.NEW_WRONG: "New wrong answers",
     GateFindingKind.MENDED: "Mended",
+    GateFindingKind.NOT_MENDED: "Wrong before, not right now",
 }
-#: The kinds of findings that come with a command to reproduce them.
-_WITH_COMMAND = (GateFindingKind.WRONG, GateFindingKind.UNWITNESSED)
 
 
 def headline(outcome: GateOutcome) -> str:
@@ -62,7 +63,7 @@ def as_junit(outcome: GateOutcome) -> bytes:
     for judgement in outcome.judged.judgements:
         groups.setdefault((judgement.record.verifier, judgement.record.suite), []).append(judgement)
     for (verifier, suite), judgements in groups.items():
-        cases = [_case(judgement, failing) for judgement in judgements]
+        cases = [_case(judgement, failing, outcome) for judgement in judgements]
         _add_suite(root, f"{verifier}.{suite}", cases)
     general = [
         _general(finding) for finding in outcome.findings if finding.kind.fails and finding.run is None
@@ -88,7 +89,7 @@ def _add_suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Ele
 
 
 def _case(
-    judgement: Judgement, failing: dict[tuple[str, str, str] | None, GateFinding]
+    judgement: Judgement, failing: dict[RunKey | None, GateFinding], outcome: GateOutcome
 ) -> ElementTree.Element:
     record = judgement.record
     case = ElementTree.Element(
@@ -101,7 +102,7 @@ def _case(
     if finding is not None:
         words = printable(finding.text)
         failure = ElementTree.SubElement(case, "failure", message=words, type=judgement.verdict.value)
-        commands = [f"{what}: {command}" for what, command in _commands(judgement).items()]
+        commands = [f"{what}: {command}" for what, command in _commands(judgement, outcome).items()]
         failure.text = printable("\n".join([words, *commands]))
     elif judgement.verdict is Verdict.UNDECIDED:
         ElementTree.SubElement(case, "skipped", message=f"{record.answer.value}")
@@ -126,7 +127,7 @@ def as_markdown(outcome: GateOutcome) -> str:
         cells = [str(found[column]) for column in ("right", "wrong", "undecided", "other")]
         lines.append(f"| {_cell(verifier)} | {' | '.join(cells)} | {found.total()} |")
     commands = {
-        (j.record.verifier, j.record.suite, j.record.instance): _commands(j)
+        (j.record.verifier, j.record.suite, j.record.instance): _commands(j, outcome)
         for j in outcome.judged.judgements
     }
     for kind in _ORDER:
@@ -135,16 +136,17 @@ def as_markdown(outcome: GateOutcome) -> str:
             lines += ["", f"### {_HEADINGS[kind]}", ""]
         for finding in findings:
             lines.append(f"- {_cell(finding.text)}")
-            if kind in _WITH_COMMAND and finding.run is not None:
+            if kind.fails and finding.run is not None:
                 said = commands[finding.run].items()
                 lines += [f"  - {what}: `{printable(text).replace('`', '')}`" for what, text in said]
     return "\n".join(lines) + "\n"
 
 
-def _commands(judgement: Judgement) -> dict[str, str]:
-    """The commands that reproduce a bad answer: the point alone, if one is known, and the verifier."""
-    found = judgement.counterexample
-    return {**({"counterexample": found.command} if found else {}), "reproduce": judgement.reproduce}
+def _commands(judgement: Judgement, outcome: GateOutcome) -> dict[str, str]:
+    """The commands that reproduce a bad answer: the point alone, if one is kept, and the verifier."""
+    record = judgement.record
+    replay = outcome.replays.get((record.verifier, record.suite, record.instance))
+    return {**({"replay": replay} if replay else {}), "reproduce": judgement.reproduce}
 
 
 def _column(judgement: Judgement) -> str:

@@ -1,7 +1,7 @@
 """Finding a suite: by its folder, or by name if it ships with the package.
 
 A shipped suite is a recipe (`shipped/<name>.toml`). The suite generated from it is kept in a cache, under a
-key that changes with the recipe, the version and the format of the files.
+key that changes with the recipe, the code of Dokimos and the format of the files.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.home import home
+from dokimos.core.home import code_key, home
 from dokimos.core.registry import unknown_name
 from dokimos.core.suggestions import did_you_mean
 from dokimos.suites.folder import Suite, read_suite
@@ -37,7 +36,7 @@ def shipped_text(name: str) -> str:
 
 def cached_folder(name: str) -> Path:
     """The folder of a shipped suite in the cache, whether it has been generated or not."""
-    key = sha256(json.dumps([__version__, FORMAT, shipped_text(name)]).encode())[:12]
+    key = sha256(json.dumps([code_key(), FORMAT, shipped_text(name)]).encode())[:12]
     return home() / "suites" / f"{name}-{key}"
 
 

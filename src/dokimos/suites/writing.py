@@ -45,7 +45,7 @@ def files_of(labelled: LabelledInstance) -> InstanceFiles:
 
 def store_files(folder: Path, files: InstanceFiles) -> None:
     """Write the files of one instance to their places in a suite's folder."""
-    (folder / "truth").mkdir(exist_ok=True)
+    (folder / "truth").mkdir(parents=True, exist_ok=True)
     write_whole(folder / "onnx" / f"{files.name}.onnx", files.network, what="the network")
     write_whole(folder / "vnnlib" / f"{files.name}.vnnlib", files.property, what="the property")
     if files.truth is not None:

@@ -114,6 +114,10 @@ class Verifier(ABC):
         The version that would run now, or None if the tool is not installed. It is part of every job's
         identity, so it must change whenever answers may change; it must be fast (no import of the tool) and
         must not raise.
+    `has_certain_version`
+        Whether `version()` really changes with all that answers depend on, so that a gate may use earlier
+        answers of the same version. It is false for a hash of the files at a place: what these import from
+        elsewhere is not in it.
     `how_to_get()`
         One sentence for users who do not have the tool.
     `install(say)`
@@ -236,6 +240,11 @@ class Verifier(ABC):
     @abstractmethod
     def version(self) -> str | None:
         """The version that would run now; None if it is not installed."""
+
+    @property
+    def has_certain_version(self) -> bool:
+        """Whether the version stands for everything that answers depend on."""
+        return True
 
     @abstractmethod
     def how_to_get(self) -> str:

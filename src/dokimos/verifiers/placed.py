@@ -120,6 +120,11 @@ class PlacedVerifier(Verifier):
                 digest.update(f"\0{name}={value}".encode())
         return digest.hexdigest()[:12]
 
+    @property
+    def has_certain_version(self) -> bool:
+        """Only if the user gives it: a hash of files misses what they import, load or call."""
+        return self.setting(_VERSION) is not None
+
     def diagnose(self) -> tuple[Finding, ...]:
         """Whether its place is given and contains what it should."""
         place = self.place

@@ -7,18 +7,15 @@ from the suite's `truth/`, which no real verifier may read.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from dokimos import __version__
 from dokimos.core.errors import InputError
+from dokimos.core.home import code_key
 from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query
 from dokimos.verifiers.own_interpreter import our_module
 from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.results import read_result
-
-_SOURCES = Path(__file__).parent.parent / "planted"
 
 
 class Planted(PlacedVerifier):
@@ -43,10 +40,13 @@ class Planted(PlacedVerifier):
         return None
 
     def parts(self, place: str) -> Iterable[bytes]:
-        """All sources of the catalogue: they share everything that they do not misread."""
-        yield f"{__version__} {place}".encode()
-        for source in sorted(_SOURCES.glob("*.py")):
-            yield source.read_bytes()
+        """All of Dokimos: the bugs share everything that they do not misread."""
+        yield f"{code_key()} {place}".encode()
+
+    @property
+    def has_certain_version(self) -> bool:
+        """It is a hash of all of Dokimos, with which it ships."""
+        return True
 
     def command(self, query: Query) -> Invocation:
         """Its runner, in our own interpreter with our own packages."""
