@@ -24,7 +24,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Add": "A, B (numpy broadcasting)",
         "AveragePool": "X; kernel, strides, pads, dilations, count_include_pad",
         "BatchNormalization": "X, scale, bias, mean, variance (constant); epsilon",
-        "Clip": "X; min, max (infinite where left out)",
+        "Clip": "X; min, max (where left out, what ONNX says; either may be infinite)",
         "Concat": "any number; axis",
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
         "Cos": "X",

@@ -135,6 +135,11 @@ def _register_elementwise() -> None:
         DRAWS[f"{op} of integers"] = lambda s, op=op: _logic(s, op)
     for op in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"):
         DRAWS[f"{op} of integers"] = lambda s, op=op: _reduced_integers(s, op)
+    for op in (
+        *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+        *("Transpose", "Unsqueeze"),
+    ):
+        DRAWS[f"{op} of integers"] = lambda s, op=op: _moved_integers(s, op)
 
 
 def _broadcast(s: Sketch, op: str) -> str:
@@ -537,6 +542,19 @@ def _constant_of_shape(s: Sketch) -> str:
 def _added(s: Sketch, integers: str) -> str:
     """The input plus integers that are known."""
     return s.add("Add", s.source(1), s.add("Cast", integers, to=TensorProto.FLOAT))
+
+
+def _moved_integers(s: Sketch, op: str) -> str:
+    """What is drawn of floats, with known integers in their place."""
+    moved = DRAWS[op](s)
+    for i, tensor in enumerate(s._constants):
+        array = numpy_helper.to_array(tensor)
+        if array.dtype == np.float32:
+            s._constants[i] = numpy_helper.from_array((9 * array).astype(np.int64), tensor.name)
+    numbers = s.constant(s.rng.integers(-9, 9, s.shape))
+    for node in s.nodes:
+        node.input[:] = [numbers if name == "x" else name for name in node.input]
+    return _added(s, moved)
 
 
 def _of_integers(s: Sketch, op: str) -> str:

@@ -6,6 +6,7 @@ Compared with onnxruntime as far as it reads them, beyond that with ONNX's refer
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,9 +15,12 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.networks.reading import folding, onnx_file
+from dokimos.networks.reading.lowering import OnnxCall
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics import structural
 from dokimos.testing.files import instance_of, question, stated
-from tests.networks.reading.random_nodes import DRAWS, Sketch, drawn
+from tests.networks.building import Builder
+from tests.networks.reading.random_nodes import DRAWS, OPSETS, Sketch, drawn
 
 #: In the default run: about 10 seconds of CPU time for all operators.
 FEW = range(20)
@@ -54,10 +58,9 @@ def test_many_random_nodes_mean_what_runtimes_compute(op: str) -> None:
 
 def test_every_operator_that_is_read_is_drawn() -> None:
     assert {*onnx_file._RULES, *folding._RULES} <= set(DRAWS)
-    moved = {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split"}
-    moved |= {"Squeeze", "Transpose", "Unsqueeze"}
-    assert {op.removesuffix(" of integers") for op in DRAWS} >= folding._ON_INTEGERS
-    assert {f"{op} of integers" for op in folding._ON_INTEGERS - moved} <= set(DRAWS)
+    assert {f"{op} of integers" for op in (*folding._ELEMENTWISE, *folding._REDUCED, "Range")} <= set(DRAWS)
+    moved = {"Identity", "Flatten", "Split", "Squeeze", "Unsqueeze", "Concat", *structural.REARRANGE}
+    assert {f"{op} of integers" for op in moved} <= set(DRAWS)
 
 
 #: Never drawn: what is refused whatever its value, or is no tensor of numbers.
@@ -86,3 +89,92 @@ def test_every_attribute_is_given_and_left_to_its_default(op: str) -> None:
                     given[name].add(False)
     wanted = set(given) - NOT_DRAWN.get(op, set())
     assert {name for name in wanted if given[name] != {False, True}} == set()
+
+
+READABLE = sorted(
+    {*onnx_file._RULES, *folding._RULES, *folding._ELEMENTWISE, *folding._REDUCED, "Range"} - {"Clip"}
+)
+
+
+def schema_of(op: str, opset: int) -> onnx.defs.OpSchema | None:
+    """What ONNX says of an operator in an opset, None if that has none which takes what is read here."""
+    try:
+        schema = onnx.defs.get_schema(op, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+    takes = schema.inputs[0].types if schema.inputs else {"tensor(float)"}
+    is_read = (
+        "tensor(int64)" in takes or "tensor(bool)" in takes or op in {*onnx_file._RULES, *folding._RULES}
+    )
+    return None if schema.deprecated or not is_read else schema
+
+
+def asked_in(op: str, opset: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Any]] | None:
+    """Each attribute that is read of `op`, with the defaults for it; None if no model with it was read.
+
+    Models are drawn until everything that has a default was read, or for a while.
+    """
+    schema = schema_of(op, opset)
+    assert schema is not None
+    wanted = {name for name, given in schema.attributes.items() if given.default_value.name}
+    wanted -= onnx_file._WITHOUT_EFFECT.get(op, frozenset())
+    asked: dict[str, set[Any]] = {}
+    original = OnnxCall.attribute
+
+    def attribute(call: OnnxCall, name: str, default: Any = None) -> Any:
+        if call.op == op:
+            asked.setdefault(name, set()).add(default)
+        return original(call, name, default)
+
+    monkeypatch.setattr(OnnxCall, "attribute", attribute)
+    is_read, rng = False, np.random.default_rng(opset)
+    for _ in range(60):
+        sketch = Sketch(rng, opset)
+        name = f"{op} of integers" if f"{op} of integers" in DRAWS and rng.random() < 0.5 else op
+        model = sketch.model(DRAWS.get(name, DRAWS.get(f"{op} of integers"))(sketch))  # type: ignore[misc]
+        if sketch.opset != opset:
+            continue
+        try:
+            read_onnx(model.SerializeToString())
+        except InputError:
+            continue
+        is_read = True
+        if wanted <= set(asked):
+            break
+    return asked if is_read else None
+
+
+@pytest.mark.parametrize("op", READABLE)
+def test_every_default_is_that_of_the_schema(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for opset in OPSETS:
+        if (schema := schema_of(op, opset)) is None:
+            continue
+        with monkeypatch.context() as patched:
+            asked = asked_in(op, opset, patched)
+        assert asked is not None, f"no {op} of opset {opset} was read, so nothing is known of its defaults"
+        for name, given in schema.attributes.items():
+            if given.required or name in onnx_file._WITHOUT_EFFECT.get(op, ()):
+                continue
+            default = given.default_value
+            wanted = onnx.helper.get_attribute_value(default) if default.name else None
+            wanted = wanted.decode() if isinstance(wanted, bytes) else wanted
+            assert default.name == "" or name in asked, f"{op} of opset {opset}: {name} is never read"
+            # What has no default in the schema is None here, and drawn both ways by the test above.
+            assert asked.get(name, {wanted}) == {wanted}, f"{op} of opset {opset}: {name}"
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_clip_without_bounds_ends_where_onnx_says(opset: int, dtype: type) -> None:
+    """ONNX 6 has attributes, which are float32; since opset 11 the ends are those of the type."""
+    b = Builder((1, 2), opset=opset, dtype=dtype)
+    (node,) = read_onnx(b.model(b.add("Clip", "x")).SerializeToString()).nodes
+    schema = onnx.defs.get_schema("Clip", opset, "")
+    attributes = schema.attributes
+    if attributes:
+        wanted = tuple(attributes[name].default_value.f for name in ("min", "max"))
+    else:
+        assert "numeric_limits::lowest()" in schema.inputs[1].description + schema.doc
+        wanted = (float(np.finfo(dtype).min), float(np.finfo(dtype).max))
+    assert (node.real("min"), node.real("max")) == wanted
+    assert opset >= 11 or wanted[1] == float(np.finfo(np.float32).max)

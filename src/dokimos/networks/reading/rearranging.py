@@ -144,7 +144,7 @@ def _split_sizes(lowering: Lowering, call: OnnxCall, size: int) -> tuple[int, ..
         if len(given) != count or sum(given) != size or min(given) < 0:
             call.refuse(f"its sizes {list(given)} do not cut {size} entries into {count} parts.")
         return given
-    if call.opset >= 18 and call.integer("num_outputs", 0) != count:
+    if call.opset >= 18 and call.attribute("num_outputs") != count:
         call.refuse(f"its num_outputs is not {count}, the number of its outputs.")
     if call.opset < 18 and size % count:
         call.refuse(f"it cannot cut {size} entries into {count} equal parts.")
