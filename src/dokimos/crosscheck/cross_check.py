@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class CrossCheck:
 
 @dataclass(frozen=True)
 class _Expected:
-    """Enclosures of the exact outputs at one point, and the rounding bound of float32 for each."""
+    """Enclosures of the exact outputs at one point, and the rounding bound of its float type for each."""
 
     network: Network
     where: str
@@ -106,14 +105,16 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
     try:
         network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
         question = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
-        few, dtype = network.multiplications > EXACT_WORK, float_type(network)
+        few, dtype = network.multiplications > EXACT_WORK, network.dtype
         points = points_to_compare(question, truth.witness, few=few, dtype=dtype)
         ulps = truth.claim(Semantics.FLOAT32).ulps or DEFAULT_ULPS
         expected = _expected(network, points, ulps)
     except (InputError, Undecided) as error:
         return CrossCheck("", remark=str(error))
     if not expected:
-        return CrossCheck("", remark="float32 evaluation may overflow at every point that was tried")
+        return CrossCheck(
+            "", remark=f"{network.dtype} evaluation may overflow at every point that was tried"
+        )
     return _compare(instance.network_file, network, expected)
 
 
@@ -150,9 +151,9 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 
 
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
-    """Enclosures, in float64, of the values at the points at which float32 certainly does not overflow."""
+    """Enclosures, in float64, of the values at the points at which floats certainly do not overflow."""
     found = []
-    double = float_type(network) == np.float64
+    double = network.dtype == np.float64
     for where, point in points.items():
         if len(point) != network.input_size:
             raise InputError(
@@ -167,11 +168,6 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
         )
         found.append(_Expected(network, where, point, lower, upper, error))
     return found
-
-
-def float_type(network: Network) -> np.dtype[Any]:
-    """The float type of a network's tensors; float32 if it has none."""
-    return next((array.dtype for array in network.constants.values()), np.dtype(np.float32))
 
 
 class Contradiction(InvalidProof):

@@ -53,6 +53,8 @@ def graph_of(
 
 
 RELU = helper.make_node("Relu", ["x"], ["y"])
+THREE_TWOS = numpy_helper.from_array(np.full(3, 2, np.float32), "s")
+NONE = numpy_helper.from_array(np.zeros(0, np.float32), "s")
 
 
 def test_every_operator_is_among_the_models() -> None:
@@ -399,6 +401,15 @@ def normalization(variance: float) -> onnx.ModelProto:
         (single("Clip", (1, 2), [np.array(1, np.float32), np.array(0, np.float32)]), "exceeds"),
         (single("Clip", (1, 2), [np.array(-np.inf, np.float32)] * 2), "no finite number"),
         (single("ReduceSum", (1, 2), attributes={"keepdims": 2}), "neither 0 nor 1"),
+        (single("Squeeze", (1, 2), [np.zeros(0, np.int64)]), "axes is empty"),
+        (graph_of([helper.make_node("Min", ["x", "x", ""], ["y"])]), "input 2 is left out"),
+        (graph_of([helper.make_node("Split", ["x"], ["y", ""])]), "output 1 is left out"),
+        (graph_of([helper.make_node("Cast", ["x"], ["y"], to=1, saturate=2)], opset=19), "neither 0 nor 1"),
+        (graph_of([helper.make_node("Pow", ["x", "s"], ["y"])], initializer=[THREE_TWOS]), "do not fit"),
+        (
+            graph_of([helper.make_node("BatchNormalization", ["x", *"ssss"], ["y"])], initializer=[NONE]),
+            "empty",
+        ),
         (single("Expand", (1, 2), [np.array([2**20, 2**20, 1, 2])]), "too large"),
         (graph_of([helper.make_node("Cast", ["x"], ["y"], to=99)]), "no type 99"),
         (graph_of([helper.make_node("Reshape", ["x", "s"], ["y"])], initializer=[SHAPE]), "does not fit"),

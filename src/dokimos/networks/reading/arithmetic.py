@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axis_of, reduced_axes
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axis_of, broadcast, reduced_axes
 
 
 def _plain(lowering: Lowering, call: OnnxCall) -> None:
@@ -74,9 +74,9 @@ def _clip(lowering: Lowering, call: OnnxCall) -> None:
 def _pow(lowering: Lowering, call: OnnxCall) -> None:
     exponent = _scalar(lowering, call, 1, "the exponent")
     base = call.inputs[0]
-    shape = np.broadcast_shapes(lowering.shape(base), lowering.shape(call.inputs[1]))
+    shape = broadcast(call, [lowering.shape(base), lowering.shape(call.inputs[1])])
     if shape != lowering.shape(base):
-        base = lowering.emit(call, "Expand", [base], {"shape": tuple(int(n) for n in shape)})
+        base = lowering.emit(call, "Expand", [base], {"shape": shape})
     lowering.emit(call, "Pow", [base], {"exponent": exponent}, output=call.outputs[0])
 
 
@@ -100,8 +100,8 @@ def _batch_normalization(lowering: Lowering, call: OnnxCall) -> None:
     parameters = ("the scale", "the bias", "the mean", "the variance")
     arrays = [lowering.constant(call, i, what) for i, what in enumerate(parameters, start=1)]
     epsilon = call.real("epsilon", 1e-5)
-    if not all(np.isfinite(array).all() for array in arrays) or not np.isfinite(epsilon):
-        call.refuse("a parameter is not finite.")
+    if not all(array.size and np.isfinite(array).all() for array in arrays) or not np.isfinite(epsilon):
+        call.refuse("a parameter is empty or not finite.")
     if Fraction(float(arrays[3].min())) + Fraction(epsilon) <= 0:
         call.refuse("a variance plus epsilon is not positive.")
     lowering.emit(call, "BatchNormalization", call.inputs, {"epsilon": epsilon}, output=call.outputs[0])

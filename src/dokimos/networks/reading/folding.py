@@ -19,7 +19,7 @@ from onnx import numpy_helper
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import Lowering, OnnxCall, reduced_axes
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, broadcast, reduced_axes
 
 Array = NDArray[Any]
 _BOOL = np.dtype(np.bool_)
@@ -71,18 +71,11 @@ def _elementwise(lowering: Lowering, call: OnnxCall, arrays: Sequence[Array]) ->
         call.refuse("it divides by zero.")
     if call.op == "Mod" and call.flag("fmod", 0):
         rule = _remainder
-    shape, kind = _broadcast(call, [array.shape for array in arrays]), gives or arrays[-1].dtype
+    shape, kind = broadcast(call, [array.shape for array in arrays]), gives or arrays[-1].dtype
     lowering.reserve(call, shape, kind)
     # Python's own integers, so that nothing overflows on the way.
     exact = [array.astype(object) for array in arrays]
     _know(lowering, call, np.frompyfunc(rule, len(exact), 1)(*exact), shape, kind)
-
-
-def _broadcast(call: OnnxCall, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    try:
-        return tuple(int(n) for n in np.broadcast_shapes(*shapes))
-    except ValueError:
-        call.refuse(f"inputs of the shapes {', '.join(map(str, shapes))} do not fit each other.")
 
 
 def _know(
@@ -180,6 +173,7 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
         target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
     except KeyError:
         call.refuse(f"there is no type {call.integer('to', 0)}.")
+    call.flag("saturate", 1)  # without effect on our types, but onnxruntime makes up values if it is 2
     array = lowering.value(call.inputs[0])
     if array is None:
         _cast_varying(lowering, call, target)

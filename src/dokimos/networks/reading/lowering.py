@@ -244,6 +244,7 @@ class Lowering:
             nodes=tuple(reversed(kept)),
             constants={name: array.copy() for name, array in constants.items()},
             shapes={name: shape for name, shape in self.shapes.items() if name in needed},
+            dtype=self.dtype,
         )
 
     def _check(self, call: OnnxCall, node: Node) -> None:
@@ -282,6 +283,14 @@ Rule = Callable[[Lowering, OnnxCall], None]
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """The attributes of an ONNX node by name."""
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def broadcast(call: OnnxCall, shapes: Sequence[Shape]) -> Shape:
+    """The shape that tensors of these shapes have together; refused if there is none."""
+    try:
+        return tuple(int(n) for n in np.broadcast_shapes(*shapes))
+    except ValueError:
+        call.refuse(f"tensors of the shapes {', '.join(map(str, shapes))} do not fit each other.")
 
 
 def reduced_axes(lowering: Lowering, call: OnnxCall) -> tuple[tuple[int, ...] | None, int]:

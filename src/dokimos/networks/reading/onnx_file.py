@@ -32,7 +32,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "BatchNormalization": frozenset({"momentum"}),
-        "Cast": frozenset({"round_mode", "saturate"}),
+        "Cast": frozenset({"round_mode"}),
         "Dropout": frozenset({"ratio", "seed"}),
         "MaxPool": frozenset({"storage_order"}),
         "Range": frozenset({"stash_type"}),
@@ -190,6 +190,7 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         attributes=attributes_of(node),
         place=lowering.place,
     )
+    _refuse_left_out(call)
     if not fold(lowering, call):
         rule = _RULES.get(call.op)
         if rule is None:
@@ -204,6 +205,16 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
             raise UnreadableFile(
                 lowering.place, f"the tensor {name!r} is read as {read}, but ONNX infers {wanted}."
             )
+
+
+def _refuse_left_out(call: OnnxCall) -> None:
+    """Refuse a node without an input or output that it must have; onnxruntime crashes on some of these."""
+    schema = onnx.defs.get_schema(call.op, call.opset, "")
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    for what, names, formal in (("in", call.inputs, schema.inputs), ("out", call.outputs, schema.outputs)):
+        for position, name in enumerate(names):
+            if not name and formal[min(position, len(formal) - 1)].option != optional:
+                call.refuse(f"its {what}put {position} is left out, but it is needed.")
 
 
 def _refuse_unread(lowering: Lowering, call: OnnxCall) -> None:
