@@ -191,6 +191,35 @@ def test_what_onnxruntime_lacks_in_float64_is_left_to_the_reference() -> None:
     assert "onnxruntime cannot load it" in compared.remark
 
 
+def test_a_network_of_float64_has_the_limits_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its range, its precision, and also without a constant that would tell its type."""
+    b = Builder((1, 1), opset=17, dtype=np.float64)
+    squared = of(b.model(b.add("Mul", "x", "x")), [(1e100, 2e100)])
+    assert cross_check(*squared) == CrossCheck("onnxruntime")
+    too_far = of(b.model(b.add("Mul", "x", "x")), [(1e200, 2e200)])
+    assert "float64 evaluation may overflow" in cross_check(*too_far).remark
+    b = Builder((1, 1), opset=17, dtype=np.float64)
+    shifted = of(b.model(b.add("Add", "x", b.constant([[1e-9]]))), [(1.0, 2.0)])
+    assert cross_check(*shifted) == CrossCheck("onnxruntime")
+    misread(monkeypatch, "Add", lambda lowering, call: lowering.alias(call.outputs[0], call.inputs[0]))
+    assert cross_check(*shifted).contradiction
+
+
+def test_the_reference_evaluator_is_not_asked_where_it_errs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It computes other values here than onnxruntime, and would refuse a true label."""
+    parameters = [np.array([value], np.float32) for value in (2.0, 1.0, 3.0, 4.0)]
+    instance, truth = of(single("BatchNormalization", (1, 1), parameters, opset=9), [(-1.0, 1.0)])
+    assert cross_check(instance, truth).runtime == "onnxruntime"
+
+    def fail(*_: object, **__: object) -> None:
+        raise CannotRun("it is too new")
+
+    monkeypatch.setattr(module, "OnnxRuntime", fail)
+    compared = cross_check(instance, truth)
+    assert (compared.is_done, compared.contradiction) == (False, "")
+    assert "nothing shows that it is right on BatchNormalization of opset 9" in compared.remark
+
+
 def test_what_nothing_can_run_is_not_cross_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise CannotRun("it is too new")

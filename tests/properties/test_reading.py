@@ -4,11 +4,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.properties.model import Box, Case, Linear, Property, Relation, Signature
 from dokimos.properties.path import read_vnnlib_file
-from dokimos.properties.reading import parse_vnnlib, read_vnnlib
+from dokimos.properties.reading import is_version_2, parse_vnnlib, read_vnnlib
+from dokimos.properties.writing import write_vnnlib1, write_vnnlib2
+from dokimos.suites.lowered_files import multiplying_network
+from tests.properties.strategies import flat_properties, tensor_properties
 from tests.shared import SHARED
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "vnnlib"
@@ -198,6 +203,53 @@ def test_a_comment_ends_with_its_line_however_that_is_written(end: str) -> None:
 def test_what_ends_a_line_for_some_readers_only_is_refused(end: str) -> None:
     with pytest.raises(UnreadableFile, match="for some readers but not for others"):
         parse_vnnlib(FLAT + UNIT + f"; safe{end}(assert (<= Y_0 1))")
+
+
+TOKEN = re.compile(r"\s*(;[^\n]*|[()]|<=|>=|==|!=|[<>=]|[A-Za-z_][\w-]*(?:\[[^\]]*\])?|[^\s();<>=!]+)")
+GAPS = st.text("; \t\n\ufeff()<=X_01.5e-", max_size=12).map(
+    lambda text: ";" + text.replace("\n", " ") + "\n" if text.strip("\ufeff \t\n") else text
+)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_comments_and_marks_between_tokens_change_nothing(data: st.DataObject) -> None:
+    """Comments that hold parentheses and numbers, blanks, and byte order marks between any two tokens."""
+    written = st.one_of(
+        st.sampled_from(ACCEPT).map(lambda path: path.read_text(encoding="utf-8-sig")),
+        flat_properties().map(write_vnnlib1),
+        tensor_properties().map(write_vnnlib2),
+    )
+    text = data.draw(written)
+    tokens = [token for token in TOKEN.findall(text) if not token.startswith(";")]
+    gaps = data.draw(st.lists(st.tuples(st.integers(0, len(tokens)), GAPS), max_size=8))
+    inserted = dict(gaps)
+    spread = "".join(f"{inserted.get(i, '')} {token}" for i, token in enumerate(tokens))
+    assert parse_vnnlib(spread + inserted.get(len(tokens), "")) == parse_vnnlib(text)
+
+
+@pytest.mark.parametrize(
+    "between", ["; (* c\n", f"; {'c' * 10_000}\n", "\ufeff", "\ufeff\ufeff ", "\r", "; c\r\n"]
+)
+def test_every_gap_of_a_property_with_a_product(between: str, tmp_path: Path) -> None:
+    """Also where the file is only looked at for its version and for products."""
+    text = (
+        "(vnnlib-version <2.0>) (declare-network f (declare-input X real [1]) (declare-output Y real [1]))"
+        " (assert (and (<= X[0] 1.0) (>= X[0] 0.0))) (assert (<= (+ (* 2.0 X[0]) (* X[0] Y[0])) 1.0))"
+    )
+    tokens, wanted = TOKEN.findall(text), parse_vnnlib(text)
+    for k in range(len(tokens) + 1):
+        changed = f"{' '.join(tokens[:k])} {between}{' '.join(tokens[k:])}"
+        assert parse_vnnlib(changed) == wanted
+        path = tmp_path / "p.vnnlib"
+        path.write_text(changed, encoding="utf-8", newline="")
+        assert multiplying_network(path) == "f"
+        assert is_version_2(changed)
+
+
+def test_a_mark_inside_of_a_number_is_refused() -> None:
+    with pytest.raises(UnreadableFile):
+        parse_vnnlib(FLAT + UNIT + "(assert (<= Y_0 1\ufeff2))")
 
 
 def test_deep_nesting() -> None:

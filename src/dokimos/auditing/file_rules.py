@@ -12,6 +12,7 @@ from dokimos.auditing.subjects import BenchmarkTable, NetworkFile, PropertyFile
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.networks.semantics.replay import load_session
 from dokimos.networks.summary import operators_on_data
+from dokimos.properties.reading import is_version_2
 from dokimos.suites.entry import read_content
 from dokimos.suites.file_findings import LintSeverity
 from dokimos.suites.instance import sha256
@@ -78,8 +79,7 @@ def _is_infix(file: PropertyFile, problem: UnreadableFile) -> bool:
 
 
 def _old_version(file: PropertyFile) -> Iterator[Remark]:
-    is_new = re.search(r"\(\s*vnnlib-version", file.text) is not None
-    if file.folder.resolve().name == "2.0" and file.text and not is_new:
+    if file.folder.resolve().name == "2.0" and file.text and not is_version_2(file.text):
         yield Remark("a property of VNN-LIB 1.0 in a folder for 2.0", 1)
 
 

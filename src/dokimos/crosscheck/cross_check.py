@@ -63,7 +63,7 @@ class CrossCheck:
 
 @dataclass(frozen=True)
 class _Expected:
-    """Enclosures of the exact outputs at one point, and the rounding bound of float32 for each."""
+    """Enclosures of the exact outputs at one point, and the rounding bound of its float type for each."""
 
     network: Network
     where: str
@@ -115,7 +115,7 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
     try:
         network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
         question = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
-        few, dtype = network.multiplications > EXACT_WORK, float_type(network)
+        few, dtype = network.multiplications > EXACT_WORK, network.dtype
         points = points_to_compare(question, truth.witness, few=few, dtype=dtype)
         ulps = truth.claim(Semantics.FLOAT32).ulps or DEFAULT_ULPS
         expected = _expected(network, points, ulps)
@@ -125,10 +125,12 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
     except (InputError, Undecided) as error:
         return CrossCheck("", remark=str(error))
     if not expected:
-        return CrossCheck("", remark="float32 evaluation may overflow at every point that was tried")
+        return CrossCheck(
+            "", remark=f"{network.dtype} evaluation may overflow at every point that was tried"
+        )
     compared = _compare(instance.network_file, network, expected, stake)
     if compared.is_done and not compared.contradiction and not few:
-        return replace(compared, contradiction=stake.refuted_by_drawing(instance.network_file, dtype))
+        return replace(compared, contradiction=stake.refuted_by_drawing(instance.network_file))
     return compared
 
 
@@ -175,14 +177,14 @@ class _Stake:
             return "finds the witness safe, but the label is sat in float32 too"
         return ""
 
-    def refuted_by_drawing(self, content: bytes, dtype: np.dtype[Any]) -> str:
+    def refuted_by_drawing(self, content: bytes) -> str:
         """What is wrong with an `unsat` at points drawn from its first and last box; empty if none."""
         cases = [case for case in self.question.cases if not case.box.is_empty] if self.is_unsat else []
         where = "a point drawn from the box"
         try:
             runtime = OnnxRuntime(content, self.network)
             for case in dict.fromkeys(cases[:1] + cases[-1:]):
-                points = drawn_points(case.box, dtype, DRAWN)
+                points = drawn_points(case.box, self.network.dtype, DRAWN)
                 for row in points[_by_danger(case, points, Replayer(content)(points))[:WORST]]:
                     point = as_point(row)
                     if found := self._refuted_at(point, where):
@@ -252,9 +254,9 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 
 
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
-    """Enclosures, in float64, of the values at the points at which float32 certainly does not overflow."""
+    """Enclosures, in float64, of the values at the points at which floats certainly do not overflow."""
     found = []
-    double = float_type(network) == np.float64
+    double = network.dtype == np.float64
     for where, point in points.items():
         if len(point) != network.input_size:
             raise InputError(
@@ -269,11 +271,6 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
         )
         found.append(_Expected(network, where, point, lower, upper, error))
     return found
-
-
-def float_type(network: Network) -> np.dtype[Any]:
-    """The float type of a network's tensors; float32 if it has none."""
-    return next((array.dtype for array in network.constants.values()), np.dtype(np.float32))
 
 
 class Contradiction(InvalidProof):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dokimos.checker.base import DEFAULT_ULPS
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
-from dokimos.crosscheck.cross_check import float_type
 from dokimos.crosscheck.runtimes import CannotRun, intermediate_values
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.rounded_tensor import Rounded
@@ -66,7 +65,7 @@ def compare_nodes(content: bytes, network: Network, point: Point) -> NodeCompari
     model.ParseFromString(uncompressed(content, file="the network"))
     nodes = list(model.graph.node)
     try:
-        double = float_type(network) == np.float64
+        double = network.dtype == np.float64
         expected = rounding_bounds(network, point, point, ulps=DEFAULT_ULPS, float64=double)
         names = [name for node in nodes for name in node.output if name in expected]
         runtime, found = intermediate_values(model, network, names, point)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
-from dokimos.crosscheck.cross_check import float_type
 from dokimos.judging.recent_networks import NETWORKS
 from dokimos.judging.referee import Referee
 from dokimos.judging.verdicts import Replay
@@ -69,7 +68,7 @@ class Question:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the network's numbers."""
-        return float_type(self.network) if self.replayer is None else self.replayer.dtype
+        return self.network.dtype if self.replayer is None else self.replayer.dtype
 
     @cached_property
     def referee(self) -> Referee:

@@ -13,9 +13,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
+_FLOAT32 = np.dtype(np.float32)
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
 
 #: Every operator that an operator table must know, with its inputs and attributes.
@@ -24,7 +26,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Add": "A, B (numpy broadcasting)",
         "AveragePool": "X; kernel, strides, pads, dilations, count_include_pad",
         "BatchNormalization": "X, scale, bias, mean, variance (constant); epsilon",
-        "Clip": "X; min, max (infinite where left out)",
+        "Clip": "X; min, max (where left out, what ONNX says; either may be infinite)",
         "Concat": "any number; axis",
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
         "Cos": "X",
@@ -99,8 +101,9 @@ class Node:
 class Network:
     """A function from one tensor to one tensor: nodes in topological order over named tensors.
 
-    `constants` are the arrays of the file (float32 or float64; integers have become attributes), read-only;
-    `shapes` gives the shape of every tensor, the batch dimension fixed to 1.
+    `constants` are the arrays of the file, read-only (integers have become attributes); `shapes` gives the
+    shape of every tensor, the batch dimension fixed to 1; `dtype` is the type of all tensors, float32 or
+    float64.
     """
 
     input: str
@@ -108,10 +111,13 @@ class Network:
     nodes: tuple[Node, ...]
     constants: Mapping[str, NDArray[Any]]
     shapes: Mapping[str, Shape]
+    dtype: np.dtype[Any] = _FLOAT32
 
     def __post_init__(self) -> None:
         for array in self.constants.values():
             array.setflags(write=False)
+            if array.dtype == np.float64:
+                object.__setattr__(self, "dtype", array.dtype)
         object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
         object.__setattr__(self, "shapes", MappingProxyType(dict(self.shapes)))
 

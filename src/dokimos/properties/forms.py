@@ -12,10 +12,9 @@ from dokimos.properties.decimals import parse_decimal
 from dokimos.properties.formulas import Affine, Words, at_most_zero, to_dnf
 from dokimos.properties.sexpr import Atom, Group, Source, excerpt, head
 
-#: Space and comments, then a bound on one variable, a declaration of a flat variable, or any other form.
+#: Space, then a bound on one variable, a declaration of a flat variable, or any other form.
 _FORM = re.compile(
-    r"(?:\s++|;[^\n]*+)*+"
-    r"(?:\(\s*assert\s*\(\s*(?P<comparison><=|>=)\s*(?P<variable>[A-Za-z]\w*(?:\[[0-9,]+\])?)"
+    r"\s*+(?:\(\s*assert\s*\(\s*(?P<comparison><=|>=)\s*(?P<variable>[A-Za-z]\w*(?:\[[0-9,]+\])?)"
     r"\s+(?P<bound>[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*\)\s*\)"
     r"|\(\s*declare-const\s+(?P<letter>[XY])_(?P<number>[0-9]+)\s+Real\s*\)"
     r"|(?P<open>\()|(?P<close>\))|(?P<other>\S)|\Z)",

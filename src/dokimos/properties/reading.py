@@ -17,7 +17,11 @@ from dokimos.properties.vnnlib2 import parse_vnnlib2
 _LINE_END = re.compile(r"\r\n?")
 #: Characters that end a line for some readers only.
 _DOUBTFUL_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-_FIRST_WORD = re.compile(r"(?:\s++|;[^\n]*+)*+(?:\(\s*(?P<word>[^\s()]+))?")
+_COMMENT = re.compile(r";[^\n]*+")
+#: A byte order mark that is not inside of a word or a number: what editors and `cat` leave behind.
+_MARK = re.compile(r"""(?:^|(?<=[\s()\[\]<>=!"]))\ufeff++|\ufeff++(?=[\s()\[\]<>=!"]|$)""", re.MULTILINE)
+_VERSION = "vnnlib-version"
+_FIRST_WORD = re.compile(r"\s*+(?:\(\s*+(?P<word>[^\s()]*+))?")
 
 
 def parse_vnnlib(text: str, *, file: str = "property") -> Property:
@@ -27,16 +31,16 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
     VNN-LIB, or uses what this reader does not support.
     """
     text = _LINE_END.sub("\n", text)
-    source = Source(text, file)
     if (doubtful := _DOUBTFUL_LINE_END.search(text)) is not None:
-        raise source.error(
+        raise Source(text, file).error(
             doubtful.start(), f"{doubtful[0]!r} ends a line for some readers but not for others; remove it"
         )
-    match = _FIRST_WORD.match(text)
+    source = Source(without_comments(text), file)
+    match = _FIRST_WORD.match(source.text)
     assert match is not None
-    if match.end() == len(text) and match["word"] is None:
+    if match.end() == len(source.text) and match["word"] is None:
         raise source.error(0, "the file is empty; expected a VNN-LIB property")
-    if match["word"] == "vnnlib-version":
+    if match["word"] == _VERSION:
         with _without_collector():
             return parse_vnnlib2(source)
     if match["word"] == "declare-network":
@@ -45,6 +49,25 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
         )
     with _without_collector():
         return parse_vnnlib1(source)
+
+
+def without_comments(text: str) -> str:
+    """The text with as many spaces in place of comments and byte order marks, so that offsets stay.
+
+    Only line ends become one character each.
+    """
+    text = _LINE_END.sub("\n", text)
+    if ";" in text:  # few files of millions of lines have any
+        text = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
+    return _MARK.sub(lambda mark: " " * len(mark[0]), text) if "\ufeff" in text else text
+
+
+def is_version_2(text: str) -> bool | None:
+    """Whether a property is VNN-LIB 2.0; None if this is only the beginning of one, and does not tell."""
+    text = without_comments(text)
+    match = _FIRST_WORD.match(text)
+    assert match is not None
+    return None if match.end() == len(text) else match["word"] == _VERSION
 
 
 @contextmanager

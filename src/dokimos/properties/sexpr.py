@@ -34,9 +34,8 @@ class Group(NamedTuple):
 Expression = Atom | Group
 
 CONNECTIVES = frozenset({"and", "or"})
-_BLANK = r"(?:\s++|;[^\n]*+)*+"
 _TOKEN = re.compile(
-    _BLANK + r"(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
+    r"\s*+(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
     r"|(?P<atom>[<>=!]=?|\"[^\";()\n]*+\"|[^\s()\[\]<>=!;\"|]++)|(?P<bad>.)|\Z)",
     re.DOTALL,
 )
@@ -50,8 +49,8 @@ _PRODUCT = rf"\(\s*+({{}}\*)\s++({{}}{_NUMBER})\s++({{}}{_NAME})\s*+\)"
 
 def _one_and_all(simple: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What finds the next simple group, and what finds as many as follow each other."""
-    follow = rf"(?:{_BLANK}{simple.format('?:', '?:', '?:')})++"
-    return re.compile(_BLANK + simple.format("", "", ""), re.ASCII), re.compile(follow, re.ASCII)
+    follow = rf"(?:\s*+{simple.format('?:', '?:', '?:')})++"
+    return re.compile(r"\s*+" + simple.format("", "", ""), re.ASCII), re.compile(follow, re.ASCII)
 
 
 _SIMPLE = {**dict.fromkeys(CONNECTIVES, _one_and_all(_COMPARISON)), "+": _one_and_all(_PRODUCT)}
@@ -59,7 +58,7 @@ _SIMPLE = {**dict.fromkeys(CONNECTIVES, _one_and_all(_COMPARISON)), "+": _one_an
 
 @dataclass(frozen=True)
 class Source:
-    """A text and its name in messages."""
+    """A text, in which every comment has become spaces, and its name in messages."""
 
     text: str
     file: str

@@ -13,7 +13,7 @@ _FLAT = re.compile(r"([XY])_(0|[1-9][0-9]*)", re.ASCII)
 _IGNORED = ("get-model", "set-info", "set-logic", "set-option")
 _ENDING = ("check-sat", "exit")
 #: Commands that may follow the constraints.
-_REST = re.compile(rf"(?:\s++|;[^\n]*+|\(\s*+(?:{'|'.join(_IGNORED + _ENDING)})\b[^()]*+\))*+\Z", re.ASCII)
+_REST = re.compile(rf"(?:\s++|\(\s*+(?:{'|'.join(_IGNORED + _ENDING)})\b[^()]*+\))*+\Z", re.ASCII)
 
 
 class _Words(Numbers):

@@ -15,17 +15,16 @@ from pathlib import Path
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.reading import is_version_2, read_vnnlib, without_comments
 from dokimos.suites.entry import exists, read_content
 from dokimos.suites.instance import sha256
 
 #: Changes whenever other files are written for the same property.
 _FORM = 1
 _HEAD_BYTES = 4096
-_VERSION_2 = re.compile(rb"(?:\s++|;[^\n]*+\n)*+\(\s*vnnlib-version")
-_PRODUCT = re.compile(rb"\(\s*\*")
+_PRODUCT = re.compile(r"\(\s*\*")
 #: A number times a variable, as in linear constraints.
-_LINEAR = re.compile(rb"\(\s*\*\s+(?:[-+0-9.]+\s+[A-Za-z][^\s()]*|[A-Za-z][^\s()]*\s+[-+0-9.]+)\s*\)")
+_LINEAR = re.compile(r"\(\s*\*\s+(?:[-+0-9.]+\s+[A-Za-z][^\s()]*|[A-Za-z][^\s()]*\s+[-+0-9.]+)\s*\)")
 _GZIP = b"\x1f\x8b"
 
 
@@ -65,11 +64,13 @@ def multiplying_network(property_: Path) -> str | None:
             head = file.read(_HEAD_BYTES)
         if head.startswith(_GZIP):
             head = zlib.decompressobj(wbits=31).decompress(head, 16 * _HEAD_BYTES)
-        if _VERSION_2.match(head) is None:
+        is_new = is_version_2(head.decode("utf-8-sig", "replace"))
+        if is_new is False:
             return None
-        text = read_content(property_)
-        if len(_PRODUCT.findall(text)) > len(_LINEAR.findall(text)):
-            asked = read_vnnlib(text, file=str(property_))
+        content = read_content(property_)
+        text = without_comments(content.decode("utf-8-sig"))
+        if (is_new or is_version_2(text)) and len(_PRODUCT.findall(text)) > len(_LINEAR.findall(text)):
+            asked = read_vnnlib(content, file=str(property_))
             if asked.products and len(asked.networks) == 1:
                 return asked.networks[0].name
     return None

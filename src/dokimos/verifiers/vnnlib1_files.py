@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from dokimos.core.errors import UnreadableFile
-from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.reading import is_version_2, read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
-
-_VERSION_2 = re.compile(rb"(?:\s++|;[^\n]*+\n)*+\(\s*vnnlib-version")
 
 
 def in_vnnlib1(content: bytes, *, file: str) -> bytes:
@@ -17,7 +13,7 @@ def in_vnnlib1(content: bytes, *, file: str) -> bytes:
     An unreadable property stays as it is, so that the verifier reports the problem. Raises InputError if
     1.0 cannot express it, as with strict comparisons.
     """
-    if _VERSION_2.match(content) is None:
+    if not is_version_2(content.decode("utf-8-sig", "replace")):
         return content
     try:
         asked = read_vnnlib(content, file=file)

@@ -6,6 +6,7 @@ supported: then the reader must say so. What it reads it must read as runtimes d
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -107,6 +108,93 @@ def drawn(op: str, rng: np.random.Generator) -> tuple[onnx.ModelProto, list[tupl
     return model, [(float(low), float(high)) for low, high in ends]
 
 
+def doubled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model in float64."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    graph = wide.graph
+    del graph.value_info[:]
+    attributes = [(node.op_type, attribute) for node in graph.node for attribute in node.attribute]
+    tensors = [*graph.initializer, *(a.t for _, a in attributes if a.type == onnx.AttributeProto.TENSOR)]
+    for tensor in tensors:
+        if tensor.data_type == TensorProto.FLOAT:
+            array = numpy_helper.to_array(tensor).astype(np.float64)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    for value in (*graph.input, *graph.output):
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for op, attribute in attributes:
+        if op == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
+            attribute.i = TensorProto.DOUBLE
+    return wide
+
+
+_ODD = (0, 1, -1, 2, -2, 3, 5, -5, 7, 2**31 - 1, -(2**31), 2**31, 2**62, 2**63 - 1, -(2**63))
+_ODD_TYPES = (np.float64, np.float32, np.float16, np.int32, np.int64, np.bool_, np.uint8)
+
+
+def damage(model: onnx.ModelProto, rng: random.Random) -> None:
+    """Change one thing in the model: an attribute, an input or output, a constant, a shape or the opset."""
+    node, graph = rng.choice(model.graph.node), model.graph
+    tensors = [*graph.initializer, *(a.t for a in node.attribute if a.HasField("t"))]
+    names = ["", "x", *(t.name for t in graph.initializer), *(o for n in graph.node for o in n.output)]
+    sizes = graph.input[0].type.tensor_type.shape.dim
+    match rng.choice(
+        ["value", "value", "kind", "more", "less", "input", "output", "array", "opset", "shape", "op"]
+    ):
+        case "value" if node.attribute:
+            _damage_attribute(rng.choice(node.attribute), rng)
+        case "kind" if node.attribute:
+            attribute = rng.choice(node.attribute)
+            value = rng.choice([1, 1.5, "s", [1, 2], [1.5], ["a"], numpy_helper.from_array(np.zeros(2))])
+            attribute.CopyFrom(helper.make_attribute(attribute.name, value))
+        case "more":
+            name = rng.choice(["axis", "axes", "pads", "fmod", "keepdims", "saturate", "group", "auto_pad"])
+            node.attribute.append(helper.make_attribute(name, rng.choice([*_ODD, [1, -1], "SAME_UPPER"])))
+        case "less" if node.attribute:
+            del node.attribute[rng.randrange(len(node.attribute))]
+        case "input" if node.input and rng.random() < 0.5:
+            node.input[rng.randrange(len(node.input))] = rng.choice(names)
+        case "input":
+            node.input.append(rng.choice(names))
+        case "output":
+            node.output.append(rng.choice(["", "another"]))
+        case "array" if tensors:
+            _damage_array(rng.choice(tensors), rng)
+        case "opset":
+            model.opset_import[0].version = rng.choice(
+                [-1, 0, 6, 7, 8, 10, 11, 12, 13, 18, *OPSETS[-9:], 99]
+            )
+        case "shape" if sizes:
+            rng.choice(sizes).dim_value = rng.choice([0, 1, 2, 3, -1, 2**40])
+        case "op":
+            node.op_type = rng.choice([name.split()[0] for name in DRAWS])
+
+
+def _damage_attribute(attribute: onnx.AttributeProto, rng: random.Random) -> None:
+    kinds = onnx.AttributeProto
+    if attribute.type == kinds.INT:
+        attribute.i = rng.choice(_ODD)
+    elif attribute.type == kinds.FLOAT:
+        attribute.f = rng.choice([0.0, -0.0, -1.0, 1e38, 1e-45, float("nan"), float("inf")])
+    elif attribute.type == kinds.STRING:
+        attribute.s = rng.choice([b"", b"SAME_UPPER", b"VALID", b"linear", b"\xff"])
+    elif attribute.type == kinds.INTS:
+        values = [*attribute.ints, rng.choice([*_ODD, *attribute.ints])]
+        if rng.random() < 0.5:
+            del values[rng.randrange(len(values))]
+        attribute.ints[:] = values
+
+
+def _damage_array(tensor: onnx.TensorProto, rng: random.Random) -> None:
+    array = numpy_helper.to_array(tensor)
+    flat = array.reshape(-1)
+    odd = np.array(rng.choice(_ODD)).astype(array.dtype)
+    with np.errstate(all="ignore"):
+        forms = [flat[:0], flat, flat[:1], array[None], np.append(flat, flat), np.append(flat[1:], odd)]
+        forms += [flat[0].reshape(()) if flat.size else flat, array.astype(rng.choice(_ODD_TYPES))]
+    tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(rng.choice(forms)), tensor.name))
+
+
 def _draws(*names: str) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch], str]]:
     def register(draw: Callable[[Sketch], str]) -> Callable[[Sketch], str]:
         for name in names:
@@ -135,6 +223,11 @@ def _register_elementwise() -> None:
         DRAWS[f"{op} of integers"] = lambda s, op=op: _logic(s, op)
     for op in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"):
         DRAWS[f"{op} of integers"] = lambda s, op=op: _reduced_integers(s, op)
+    for op in (
+        *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+        *("Transpose", "Unsqueeze"),
+    ):
+        DRAWS[f"{op} of integers"] = lambda s, op=op: _moved_integers(s, op)
 
 
 def _broadcast(s: Sketch, op: str) -> str:
@@ -174,7 +267,7 @@ def _window(s: Sketch, rank: int, kernel: Sequence[int]) -> dict[str, Any]:
 def _conv(s: Sketch) -> str:
     rank, group, channels = s.integer(1, 3), s.integer(1, 2), s.integer(1, 2)
     kernel = [s.integer(1, 3) for _ in range(rank)]
-    x = s.source(1, group * channels, *(s.integer(1, 6) for _ in range(rank)))
+    x = s.source(s.integer(1, 2), group * channels, *(s.integer(1, 6) for _ in range(rank)))
     attributes = {**_window(s, rank, kernel), **s.some(dilations=[s.integer(1, 2) for _ in range(rank)])}
     attributes |= s.some(kernel_shape=kernel)
     if group > 1:
@@ -189,7 +282,7 @@ def _conv(s: Sketch) -> str:
 def _conv_transpose(s: Sketch) -> str:
     rank, group, channels = s.integer(1, 3), s.integer(1, 2), s.integer(1, 2)
     kernel = [s.integer(1, 3) for _ in range(rank)]
-    x = s.source(1, group * channels, *(s.integer(1, 4) for _ in range(rank)))
+    x = s.source(s.integer(1, 2), group * channels, *(s.integer(1, 4) for _ in range(rank)))
     attributes = {**_window(s, rank, kernel), **s.some(dilations=[s.integer(1, 2) for _ in range(rank)])}
     attributes |= s.some(kernel_shape=kernel)
     if s.chance(0.3):
@@ -253,7 +346,7 @@ def _upsample(s: Sketch) -> str:
 def _pool(s: Sketch, op: str) -> str:
     rank = s.integer(1, 3)
     kernel = [s.integer(1, 3) for _ in range(rank)]
-    x = s.source(1, s.integer(1, 2), *(s.integer(1, 6) for _ in range(rank)))
+    x = s.source(s.integer(1, 2), s.integer(1, 2), *(s.integer(1, 6) for _ in range(rank)))
     attributes = {"kernel_shape": kernel, **_window(s, rank, kernel)}
     if s.opset >= 10:
         attributes |= s.some(ceil_mode=s.integer(0, 1))
@@ -539,6 +632,19 @@ def _added(s: Sketch, integers: str) -> str:
     return s.add("Add", s.source(1), s.add("Cast", integers, to=TensorProto.FLOAT))
 
 
+def _moved_integers(s: Sketch, op: str) -> str:
+    """What is drawn of floats, with known integers in their place."""
+    moved = DRAWS[op](s)
+    for i, tensor in enumerate(s._constants):
+        array = numpy_helper.to_array(tensor)
+        if array.dtype == np.float32:
+            s._constants[i] = numpy_helper.from_array((9 * array).astype(np.int64), tensor.name)
+    numbers = s.constant(s.rng.integers(-9, 9, s.shape))
+    for node in s.nodes:
+        node.input[:] = [numbers if name == "x" else name for name in node.input]
+    return _added(s, moved)
+
+
 def _of_integers(s: Sketch, op: str) -> str:
     kind = s.pick([np.int64, np.int32]) if s.opset >= 12 or op not in ("Max", "Min") else np.int64
     low = 0 if s.chance() else -9
@@ -567,7 +673,7 @@ def _logic(s: Sketch, op: str) -> str:
 
 def _reduced_integers(s: Sketch, op: str) -> str:
     rank = s.integer(1, 3)
-    array = s.constant(s.rng.integers(-3, 4, [2] * rank))
+    array = s.constant(s.rng.integers(-3, 4, [2] * rank).astype(s.pick([np.int64, np.int32])))
     attributes = s.some(keepdims=s.integer(0, 1))
     axes = s.axes(rank)
     if s.opset < (13 if op == "ReduceSum" else 18):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axes_of, axis_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axis_of, broadcast, reduced_axes
 
 
 def _plain(lowering: Lowering, call: OnnxCall) -> None:
@@ -56,7 +56,9 @@ def _scalar(lowering: Lowering, call: OnnxCall, position: int, what: str) -> flo
 
 
 def _clip(lowering: Lowering, call: OnnxCall) -> None:
-    bounds = {"min": -np.inf, "max": np.inf}
+    # Until opset 10 the defaults are attributes, and so float32, whatever the type of the network.
+    limits = np.finfo(lowering.dtype if call.opset >= 11 else np.float32)
+    bounds = {"min": float(limits.min), "max": float(limits.max)}
     for position, key in enumerate(("min", "max"), start=1):
         if call.opset >= 11 and call.input(position):
             bounds[key] = _scalar(lowering, call, position, f"the bound {key}")
@@ -64,15 +66,17 @@ def _clip(lowering: Lowering, call: OnnxCall) -> None:
             bounds[key] = call.real(key, bounds[key])
     if bounds["min"] > bounds["max"]:
         call.refuse(f"its min {bounds['min']} exceeds its max {bounds['max']}.")
+    if bounds["min"] == np.inf or bounds["max"] == -np.inf:
+        call.refuse("its bounds leave no finite number.")
     lowering.emit(call, "Clip", call.inputs[:1], bounds, output=call.outputs[0])
 
 
 def _pow(lowering: Lowering, call: OnnxCall) -> None:
     exponent = _scalar(lowering, call, 1, "the exponent")
     base = call.inputs[0]
-    shape = np.broadcast_shapes(lowering.shape(base), lowering.shape(call.inputs[1]))
+    shape = broadcast(call, [lowering.shape(base), lowering.shape(call.inputs[1])])
     if shape != lowering.shape(base):
-        base = lowering.emit(call, "Expand", [base], {"shape": tuple(int(n) for n in shape)})
+        base = lowering.emit(call, "Expand", [base], {"shape": shape})
     lowering.emit(call, "Pow", [base], {"exponent": exponent}, output=call.outputs[0])
 
 
@@ -96,22 +100,19 @@ def _batch_normalization(lowering: Lowering, call: OnnxCall) -> None:
     parameters = ("the scale", "the bias", "the mean", "the variance")
     arrays = [lowering.constant(call, i, what) for i, what in enumerate(parameters, start=1)]
     epsilon = call.real("epsilon", 1e-5)
-    if not all(np.isfinite(array).all() for array in arrays) or not np.isfinite(epsilon):
-        call.refuse("a parameter is not finite.")
+    if not all(array.size and np.isfinite(array).all() for array in arrays) or not np.isfinite(epsilon):
+        call.refuse("a parameter is empty or not finite.")
     if Fraction(float(arrays[3].min())) + Fraction(epsilon) <= 0:
         call.refuse("a variance plus epsilon is not positive.")
     lowering.emit(call, "BatchNormalization", call.inputs, {"epsilon": epsilon}, output=call.outputs[0])
 
 
 def _reduce(lowering: Lowering, call: OnnxCall) -> None:
-    rank = len(lowering.shape(call.inputs[0]))
-    axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
-    keep, reduces_nothing = call.flag("keepdims", 1), call.flag("noop_with_empty_axes", 0)
-    if not axes and reduces_nothing:
+    axes, keep = reduced_axes(lowering, call)
+    if axes is None:
         lowering.alias(call.outputs[0], call.inputs[0])
         return
-    counted = tuple(sorted(axes_of(call, axes, rank))) if axes else tuple(range(rank))
-    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": keep}
+    attributes: dict[str, Attribute] = {"axes": axes, "keepdims": keep}
     lowering.emit(call, call.op, call.inputs[:1], attributes, output=call.outputs[0])
 
 

@@ -1,14 +1,14 @@
 """Tensors that are known without running the network: constants, shapes, and arithmetic on integers.
 
-Only integers are computed here; floats are only moved, or cast if that is exact, so folding changes no
-value in any semantics.
+Only integers are computed here, as integers without limits; a result that its type cannot hold is refused.
+Floats are only moved, or cast if that is exact, so folding changes no value in any semantics.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
 
@@ -19,20 +19,10 @@ from onnx import numpy_helper
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import Lowering, OnnxCall, axis_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, broadcast, reduced_axes
 
 Array = NDArray[Any]
-_INTEGER = np.dtype(np.int64)
-
-#: Operators that are folded where all their inputs are known integers.
-_ON_INTEGERS = frozenset(
-    {
-        *("Abs", "Add", "Div", "Max", "Min", "Mod", "Mul", "Neg", "Range", "Sub"),
-        *("And", "Equal", "Greater", "Less", "Not", "Or", "Where"),
-        *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
-        *("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Transpose", "Unsqueeze"),
-    }
-)
+_BOOL = np.dtype(np.bool_)
 
 
 def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
@@ -48,63 +38,93 @@ def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
         raise UnreadableFile(place, f"the tensor {name!r} is malformed ({error}).") from error
 
 
-def fold(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> bool:
-    """Whether the outputs of the node are known; if so, they are recorded in `lowering`."""
+def fold(lowering: Lowering, call: OnnxCall) -> bool:
+    """Whether the outputs of the node are known; if so, they are recorded in `lowering`.
+
+    Operators that only move numbers are not folded here: lowering them moves constants.
+    """
     rule = _RULES.get(call.op)
     if rule is not None:
         return rule(lowering, call)
-    arrays = [lowering.value(name) for name in call.inputs if name]
-    if not arrays or any(array is None or array.dtype.kind not in "iub" for array in arrays):
+    arrays = [lowering.value(name) for name in call.inputs]
+    known = [array for array in arrays if array is not None and array.dtype.kind in "iub"]
+    if not arrays or len(known) < len(arrays):
         return False
-    if call.op not in _ON_INTEGERS:
+    if call.op in _REDUCED:
+        _reduce(lowering, call, known[0])
+    elif call.op == "Range":
+        _range(lowering, call, known)
+    elif call.op in _ELEMENTWISE:
+        _elementwise(lowering, call, known)
+    else:
         return False
-    for name, array in zip(call.outputs, _on_integers(lowering, call, node), strict=True):
-        lowering.know(name, array)
     return True
 
 
-def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> list[Array]:
-    known = {name: lowering.value(name) for name in call.inputs if name}
-    for key in call.attributes:
-        call.attribute(key)  # the reference evaluator heeds them all
-    if call.op in ("Div", "Mod"):
-        # The reference and the runtimes round quotients of negative numbers differently.
-        a, b = known[call.inputs[0]], known[call.inputs[1]]
-        if a is None or b is None or (a < 0).any() or (b <= 0).any():
-            call.refuse("only nonnegative integers can be divided, by positive ones.")
-    arrays = [known[name] for name in call.inputs if name]
-    most = _most_integers(call, [array for array in arrays if array is not None])
-    lowering.reserve(call, (most,), _INTEGER)
-    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in known.items()]
-    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in call.outputs]
-    graph = onnx.helper.make_graph([node], "integers", [], outputs, initializer=tensors)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", call.opset)])
-    from onnx.reference import ReferenceEvaluator  # only now: few networks need it, and it takes a while
-
-    try:
-        return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, {})]
-    except Exception as error:  # the reference raises whatever numpy raises
-        reason = str(error).partition("\n")[0]
-        raise UnreadableFile(call.place, f"node {call.outputs[0]!r} ({call.op}): {reason}.") from error
+def _elementwise(lowering: Lowering, call: OnnxCall, arrays: Sequence[Array]) -> None:
+    rule, takes, gives = _ELEMENTWISE[call.op]
+    is_choice = call.op == "Where"
+    kinds = {array.dtype for array in arrays[is_choice:]}
+    if len(kinds) > 1 or kinds.pop().kind not in takes or (is_choice and arrays[0].dtype != _BOOL):
+        call.refuse(f"it does not take {', '.join(str(array.dtype) for array in arrays)}.")
+    if call.op in ("Div", "Mod") and not arrays[1].all():
+        call.refuse("it divides by zero.")
+    if call.op == "Mod" and call.flag("fmod", 0):
+        rule = _remainder
+    shape, kind = broadcast(call, [array.shape for array in arrays]), gives or arrays[-1].dtype
+    lowering.reserve(call, shape, kind)
+    # Python's own integers, so that nothing overflows on the way.
+    exact = [array.astype(object) for array in arrays]
+    _know(lowering, call, np.frompyfunc(rule, len(exact), 1)(*exact), shape, kind)
 
 
-def _most_integers(call: OnnxCall, arrays: Sequence[Array]) -> int:
-    """How many numbers a folded operator gives at most, before it is run."""
-    first = arrays[0]
-    if call.op == "Concat":
-        return sum(array.size for array in arrays)
-    if call.op == "Gather":
-        rows = first.shape[axis_of(call, call.integer("axis", 0), first.ndim)]
-        return int(first.size // max(rows, 1) * arrays[-1].size)
-    if call.op == "Range":
-        start, limit, delta = (int(array.reshape(-1)[0]) if array.size else 0 for array in arrays)
-        return max(0, -((start - limit) // delta)) if delta else 0
-    shapes = [array.shape for array in arrays]
-    if call.op == "Expand":
-        shapes[1] = tuple(int(n) for n in arrays[1].reshape(-1))
-    # Where shapes broadcast, each axis is as long as the longest; other operators give what they are given.
-    axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
-    return math.prod(max(sizes) for sizes in axes)
+def _know(
+    lowering: Lowering, call: OnnxCall, found: Any, shape: Sequence[int], kind: np.dtype[Any]
+) -> None:
+    """Record integers as the node's output, in its type, which must hold them."""
+    numbers = np.asarray(found, dtype=object)
+    if kind.kind in "iu" and numbers.size:
+        limits = np.iinfo(kind)
+        if not limits.min <= numbers.min() <= numbers.max() <= limits.max:
+            call.refuse(f"one of the integers that it computes does not fit {kind}.")
+    lowering.know(call.outputs[0], numbers.astype(kind).reshape(shape))
+
+
+def _range(lowering: Lowering, call: OnnxCall, arrays: Sequence[Array]) -> None:
+    kinds = {array.dtype for array in arrays}
+    if len(arrays) != 3 or any(array.size != 1 for array in arrays) or len(kinds) > 1 or _BOOL in kinds:
+        call.refuse("its start, limit and step must be one integer each, of one type.")
+    start, limit, step = (int(array.reshape(-1)[0]) for array in arrays)
+    if not step:
+        call.refuse("its step is 0.")
+    found = range(start, limit, step)
+    length = max(0, -((start - limit) // step))  # len(found), which only takes numbers of 64 bits
+    lowering.reserve(call, (length,), arrays[0].dtype)
+    _know(lowering, call, list(found), (length,), arrays[0].dtype)
+
+
+def _reduce(lowering: Lowering, call: OnnxCall, array: Array) -> None:
+    axes, keep = reduced_axes(lowering, call)
+    if array.dtype == _BOOL:
+        call.refuse("it does not take bool.")
+    if axes is None:
+        lowering.know(call.outputs[0], array)
+        return
+    shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape) if keep or i not in axes)
+    if not array.size and call.op in ("ReduceMax", "ReduceMin"):
+        call.refuse("it reduces a tensor that holds no numbers.")
+    lowering.reserve(call, shape, array.dtype)
+    _know(lowering, call, _REDUCED[call.op](array.astype(object), axis=axes), shape, array.dtype)
+
+
+def _quotient(a: int, b: int) -> int:
+    """Rounded toward zero, as ONNX divides integers."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int) -> int:
+    """With the sign of `a`, as C has it."""
+    return a - b * _quotient(a, b)
 
 
 def _constant(lowering: Lowering, call: OnnxCall) -> bool:
@@ -153,6 +173,7 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
         target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
     except KeyError:
         call.refuse(f"there is no type {call.integer('to', 0)}.")
+    call.flag("saturate", 1)  # without effect on our types, but onnxruntime makes up values if it is 2
     array = lowering.value(call.inputs[0])
     if array is None:
         _cast_varying(lowering, call, target)
@@ -198,6 +219,31 @@ def _same_numbers(a: Array, b: Array) -> bool:
     return all(first[i : i + (1 << 16)].tolist() == second[i : i + (1 << 16)].tolist() for i in pieces)
 
 
+#: Operators on known integers, number by number: what they compute, of which kinds, and a type that they
+#: give whatever they are given.
+_ELEMENTWISE: Mapping[str, tuple[Callable[..., Any], str, np.dtype[Any] | None]] = MappingProxyType(
+    {
+        "Abs": (abs, "iu", None),
+        "Add": (operator.add, "iu", None),
+        "And": (operator.and_, "b", None),
+        "Div": (_quotient, "iu", None),
+        "Equal": (operator.eq, "iub", _BOOL),
+        "Greater": (operator.gt, "iu", _BOOL),
+        "Less": (operator.lt, "iu", _BOOL),
+        "Max": (lambda *numbers: max(numbers), "iu", None),
+        "Min": (lambda *numbers: min(numbers), "iu", None),
+        "Mod": (operator.mod, "iu", None),
+        "Mul": (operator.mul, "iu", None),
+        "Neg": (operator.neg, "i", None),
+        "Not": (operator.not_, "b", None),
+        "Or": (operator.or_, "b", None),
+        "Sub": (operator.sub, "iu", None),
+        "Where": (lambda condition, a, b: a if condition else b, "iub", None),
+    }
+)
+_REDUCED: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod, "ReduceSum": np.sum}
+)
 _RULES: Mapping[str, Callable[[Lowering, OnnxCall], bool]] = MappingProxyType(
     {
         "Cast": _cast,

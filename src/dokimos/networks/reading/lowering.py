@@ -195,16 +195,17 @@ class Lowering:
         """
         name = self._fresh(call.outputs[0]) if output is None else output
         node = Node(op, tuple(self.resolve(i) for i in inputs), name, attributes or {})
-        self._check(call, node)
+        is_folded = op in _FOLDED and all(i in self.values for i in node.inputs)
+        if not is_folded:
+            self._check(call, node)
         self._kinds[name] = self._kind_of_output(call, op, inputs)
         try:
             shape = output_shape(node, [self.shapes[i] if i else () for i in node.inputs])
         except ValueError as error:
             raise UnreadableFile(self.place, f"node {name!r} ({call.op}): {error}.") from error
-        if any(n <= 0 for n in shape):
+        if any(n <= 0 for n in shape) and not (is_folded and min(shape) == 0):
             call.refuse(f"its output has the shape {shape}, which holds no numbers.")
-        is_folded = op in _FOLDED and all(i in self.values for i in node.inputs)
-        self.reserve(call, shape, self.dtype if is_folded else None)
+        self.reserve(call, shape, self.kind(inputs[0]) if is_folded else None)
         if is_folded:
             arrays = [self.values[i] for i in node.inputs]
             moved = (
@@ -243,6 +244,7 @@ class Lowering:
             nodes=tuple(reversed(kept)),
             constants={name: array.copy() for name, array in constants.items()},
             shapes={name: shape for name, shape in self.shapes.items() if name in needed},
+            dtype=self.dtype,
         )
 
     def _check(self, call: OnnxCall, node: Node) -> None:
@@ -281,6 +283,24 @@ Rule = Callable[[Lowering, OnnxCall], None]
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """The attributes of an ONNX node by name."""
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def broadcast(call: OnnxCall, shapes: Sequence[Shape]) -> Shape:
+    """The shape that tensors of these shapes have together; refused if there is none."""
+    try:
+        return tuple(int(n) for n in np.broadcast_shapes(*shapes))
+    except ValueError:
+        call.refuse(f"tensors of the shapes {', '.join(map(str, shapes))} do not fit each other.")
+
+
+def reduced_axes(lowering: Lowering, call: OnnxCall) -> tuple[tuple[int, ...] | None, int]:
+    """The axes that a node reduces, None if it reduces nothing, and whether it keeps them."""
+    rank = len(lowering.shape(call.inputs[0]))
+    axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
+    keep, reduces_nothing = call.flag("keepdims", 1), call.flag("noop_with_empty_axes", 0)
+    if not axes and reduces_nothing:
+        return None, keep
+    return (tuple(sorted(axes_of(call, axes, rank))) if axes else tuple(range(rank))), keep
 
 
 def axis_of(call: OnnxCall, axis: int, rank: int) -> int:

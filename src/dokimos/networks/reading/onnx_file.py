@@ -32,12 +32,15 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "BatchNormalization": frozenset({"momentum"}),
-        "Cast": frozenset({"round_mode", "saturate"}),
+        "Cast": frozenset({"round_mode"}),
         "Dropout": frozenset({"ratio", "seed"}),
         "MaxPool": frozenset({"storage_order"}),
+        "Range": frozenset({"stash_type"}),
         "Resize": frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"}),
     }
 )
+#: The type and the shape of a tensor.
+_Type = tuple[np.dtype[Any], Shape]
 _DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET = 7
 #: What ONNX's own functions raise on a network that is not valid.
@@ -187,21 +190,31 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         attributes=attributes_of(node),
         place=lowering.place,
     )
-    if fold(lowering, call, node):
-        _refuse_unread(lowering, call)
-        return
-    rule = _RULES.get(call.op)
-    if rule is None:
-        call.refuse("it is not one of the operators that Dokimos supports.")
-    rule(lowering, call)
+    _refuse_left_out(call)
+    if not fold(lowering, call):
+        rule = _RULES.get(call.op)
+        if rule is None:
+            call.refuse("it is not one of the operators that Dokimos supports.")
+        rule(lowering, call)
     _refuse_unread(lowering, call)
     # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
     for name, inferred in zip(call.outputs, _inferred(lowering, node, opset), strict=True):
-        if name and inferred is not None and inferred != lowering.shape(name):
-            own = lowering.shape(name)
+        own = (lowering.kind(name), lowering.shape(name)) if name else None
+        if inferred is not None and own is not None and inferred != own:
+            read, wanted = (f"{kind} of shape {shape}" for kind, shape in (own, inferred))
             raise UnreadableFile(
-                lowering.place, f"the tensor {name!r} has shape {own}, but ONNX infers {inferred}."
+                lowering.place, f"the tensor {name!r} is read as {read}, but ONNX infers {wanted}."
             )
+
+
+def _refuse_left_out(call: OnnxCall) -> None:
+    """Refuse a node without an input or output that it must have; onnxruntime crashes on some of these."""
+    schema = onnx.defs.get_schema(call.op, call.opset, "")
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    for what, names, formal in (("in", call.inputs, schema.inputs), ("out", call.outputs, schema.outputs)):
+        for position, name in enumerate(names):
+            if not name and formal[min(position, len(formal) - 1)].option != optional:
+                call.refuse(f"its {what}put {position} is left out, but it is needed.")
 
 
 def _refuse_unread(lowering: Lowering, call: OnnxCall) -> None:
@@ -214,8 +227,8 @@ def _refuse_unread(lowering: Lowering, call: OnnxCall) -> None:
             call.refuse(f"its attribute {name!r} is not supported in this form; leave it out.")
 
 
-def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Shape | None, ...]:
-    """The shape of each output by ONNX's inference, from the shapes and integers that are known."""
+def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> list[_Type | None]:
+    """The type of each output by ONNX's inference, from the types and integers that are known."""
     types, data = {}, {}
     for name in filter(None, node.input):
         array = lowering.value(name)
@@ -232,7 +245,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
         raise UnreadableFile(
             lowering.place, f"node {node.output[0]!r} ({node.op_type}): {reason}."
         ) from error
-    return tuple(_shape_of(inferred.get(name)) for name in node.output)
+    return [_read_type(inferred.get(name)) for name in node.output]
 
 
 @lru_cache(maxsize=4096)
@@ -241,8 +254,12 @@ def _type_of(kind: np.dtype[Any], shape: Shape) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(kind), shape)
 
 
-def _shape_of(kind: onnx.TypeProto | None) -> Shape | None:
+def _read_type(kind: onnx.TypeProto | None) -> _Type | None:
+    """What ONNX has inferred, None if it leaves the shape open."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = [d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim]
-    return None if None in sizes else tuple(size for size in sizes if size is not None)
+    if None in sizes:
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    return dtype, tuple(size for size in sizes if size is not None)

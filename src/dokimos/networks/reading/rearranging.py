@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
 
-import numpy as np
-
 from dokimos.networks.graph import Attribute, Shape
-from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axes_of, axis_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axes_of, axis_of, broadcast
 
 
 def _reshaped(lowering: Lowering, call: OnnxCall, shape: Shape) -> None:
@@ -45,8 +43,11 @@ def _axes(lowering: Lowering, call: OnnxCall) -> tuple[int, ...] | None:
 def _squeeze(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axes = _axes(lowering, call)
-    if axes is None:
-        axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    ones = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    if axes == () and ones:
+        # onnxruntime removes every axis of size 1, ONNX's own inference none.
+        call.refuse("its list of axes is empty, on which runtimes disagree; leave it out, or write it out.")
+    axes = ones if axes is None else axes
     counted = axes_of(call, axes, len(shape))
     if any(shape[axis] != 1 for axis in counted):
         call.refuse(f"its axes {list(axes)} are not all of size 1 in an input of shape {shape}.")
@@ -65,10 +66,7 @@ def _unsqueeze(lowering: Lowering, call: OnnxCall) -> None:
 def _expand(lowering: Lowering, call: OnnxCall) -> None:
     old = lowering.shape(call.inputs[0])
     wanted = lowering.integers(call, 1, "its shape") or ()
-    try:
-        shape = tuple(int(n) for n in np.broadcast_shapes(old, wanted))
-    except ValueError:
-        call.refuse(f"an input of shape {old} does not broadcast to {list(wanted)}.")
+    shape = broadcast(call, [old, wanted])
     lowering.emit(call, "Expand", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
 
 
@@ -144,7 +142,7 @@ def _split_sizes(lowering: Lowering, call: OnnxCall, size: int) -> tuple[int, ..
         if len(given) != count or sum(given) != size or min(given) < 0:
             call.refuse(f"its sizes {list(given)} do not cut {size} entries into {count} parts.")
         return given
-    if call.opset >= 18 and call.integer("num_outputs", 0) != count:
+    if call.opset >= 18 and call.attribute("num_outputs") != count:
         call.refuse(f"its num_outputs is not {count}, the number of its outputs.")
     if call.opset < 18 and size % count:
         call.refuse(f"it cannot cut {size} entries into {count} equal parts.")
@@ -163,8 +161,7 @@ def _split(lowering: Lowering, call: OnnxCall) -> None:
             "axes": (axis,),
             "steps": (1,),
         }
-        if name:
-            lowering.emit(call, "Slice", call.inputs[:1], bounds, output=name)
+        lowering.emit(call, "Slice", call.inputs[:1], bounds, output=name)
         begin += size
 
 

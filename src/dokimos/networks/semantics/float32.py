@@ -14,6 +14,7 @@ every bound on an inexact operation has.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -30,6 +31,24 @@ TINY = 2.0**-126
 #: The distance between floats in [1, 2): what one ulp may be, relative to the value.
 ULP = 2.0**-23
 
+
+@dataclass(frozen=True)
+class Format:
+    """What the bounds need to know of a float type: its end, u, and the distance of floats in [1, 2).
+
+    All types lose up to TINY to underflow here. That is far more than float64 loses, so that what is said
+    above of underflow in these bounds holds for it as well.
+    """
+
+    largest: float
+    unit: float
+    ulp: float
+
+
+FLOAT32 = Format(FLOAT32_MAX, UNIT_ROUNDOFF, ULP)
+#: To compare runtimes with; no proof is about evaluation in float64.
+FLOAT64 = Format(float(np.finfo(np.float64).max), 2.0**-53, 2.0**-52)
+
 _SAFE = 1.0 + 2.0**-40
 
 
@@ -38,9 +57,9 @@ def safe(bound: NDArray[np.floating]) -> Floats:
     return np.where(np.isnan(bound), np.inf, bound * _SAFE)
 
 
-def infinite_beyond(magnitude: Floats | float, bound: Floats) -> Floats:
+def infinite_beyond(magnitude: Floats | float, bound: Floats, form: Format = FLOAT32) -> Floats:
     """`bound`, and ∞ where an intermediate result of this magnitude may overflow."""
-    return np.where(safe(np.asarray(magnitude)) <= FLOAT32_MAX, bound, np.inf)
+    return np.where(safe(np.asarray(magnitude)) <= form.largest, bound, np.inf)
 
 
 def safe_product(a: Floats, b: Floats, product: Product, terms: int) -> Floats:
@@ -61,10 +80,10 @@ def safe_product(a: Floats, b: Floats, product: Product, terms: int) -> Floats:
 
 
 @overload
-def dot_rounding(terms: int, magnitude: float) -> float: ...
+def dot_rounding(terms: int, magnitude: float, form: Format = ...) -> float: ...
 @overload
-def dot_rounding(terms: int, magnitude: Floats) -> Floats: ...
-def dot_rounding(terms: int, magnitude: Floats | float) -> Floats | float:
+def dot_rounding(terms: int, magnitude: Floats, form: Format = ...) -> Floats: ...
+def dot_rounding(terms: int, magnitude: Floats | float, form: Format = FLOAT32) -> Floats | float:
     """How far a float32 sum of `terms` products may be from the exact one, if Σ|a_i·b_i| <= `magnitude`.
 
     Theorem (Higham, Accuracy and Stability of Numerical Algorithms, 3.1): in any order of summation, with
@@ -73,10 +92,10 @@ def dot_rounding(terms: int, magnitude: Floats | float) -> Floats | float:
     lose 2^-126 to underflow, which the later factors increase by at most 1 + γ_n. Σ|a_i b_i|·(1 + γ_n)
     bounds every partial result: where that may overflow, and where n·u > 1/4, the answer is ∞.
     """
-    rate = gamma(terms, UNIT_ROUNDOFF)
+    rate = gamma(terms, form.unit)
     exact = np.asarray(magnitude, dtype=np.float64)
     with np.errstate(all="ignore"):
         underflow = 2.0 * terms * TINY * (1.0 + rate)
         bound = safe(rate * exact + underflow) if terms else np.zeros_like(exact)
-        bound = infinite_beyond(exact * (1.0 + rate) + underflow, bound)
+        bound = infinite_beyond(exact * (1.0 + rate) + underflow, bound, form)
     return float(bound) if isinstance(magnitude, float | int) else bound

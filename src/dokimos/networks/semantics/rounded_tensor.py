@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dokimos.networks.graph import Node
+from dokimos.networks.semantics.float32 import FLOAT32, Format
 from dokimos.networks.semantics.outward import Floats, Interval, widen
 
 
@@ -43,6 +44,7 @@ class RoundedNode:
     real: Interval
     arguments: Sequence[Rounded | None]
     ulps: int
+    format: Format = FLOAT32
 
     def __getitem__(self, index: int) -> Rounded:
         value = self.arguments[index]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.float32 import infinite_beyond, safe
+from dokimos.networks.semantics.float32 import FLOAT32, FLOAT64, Format, infinite_beyond, safe
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.semantics.propagation import Rule, propagate
 from dokimos.networks.semantics.rounded_tensor import Rounded, RoundedNode
@@ -38,9 +38,9 @@ def rounding_bounds(
 
     At every float32 point of the box |float32 value − real value| <= error; the error is ∞ where float32
     may overflow or the operator may be undefined. `ulps` is how many ulps Exp, Tanh, Sigmoid, Softmax and
-    Pow may be off by, as stated in `rounding_rules`. Raises UnsupportedOp for a network with float64
-    constants, unless `float64` says that it is evaluated in float64: that rounds less, so the bound holds
-    all the more.
+    Pow may be off by, as stated in `rounding_rules`. Raises UnsupportedOp for a float64 network,
+    unless `float64` says that it is evaluated in float64: then the bound is on the errors of float64, at
+    every float64 point of the box.
     """
     if ulps < 1:
         raise InputError(f"ulps is {ulps}, but every float32 function may be off by one; give 1 or more")
@@ -48,22 +48,18 @@ def rounding_bounds(
         refuse_float64(network)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
-    table = {op: rounding_rule(op, ulps) for op in ROUNDING_RULES}
+    form = FLOAT64 if float64 else FLOAT32
+    table = {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
     with np.errstate(all="ignore"):
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
 
 
 def refuse_float64(network: Network) -> None:
-    """Raise UnsupportedOp if a node has a float64 constant: rounding is bounded for float32 only."""
-    for node in network.nodes:
-        for name in node.inputs:
-            constant = network.constants.get(name)
-            if constant is not None and constant.dtype == np.float64:
-                raise UnsupportedOp(
-                    node.op,
-                    f"its constant {name!r} is float64, and rounding is bounded for float32 networks only; "
-                    "export the network in float32",
-                )
+    """Raise UnsupportedOp for a float64 network: what is proven of rounding is for float32 only."""
+    if network.dtype == np.float64:
+        op = network.nodes[0].op if network.nodes else "Identity"
+        reason = "the network is float64, and rounding is bounded for float32 networks only"
+        raise UnsupportedOp(op, f"{reason}; export the network in float32")
 
 
 def _lift(array: NDArray[Any]) -> Rounded:
@@ -71,14 +67,14 @@ def _lift(array: NDArray[Any]) -> Rounded:
     return Rounded(exact.lower, exact.upper, np.where(np.isfinite(array), 0.0, np.inf))
 
 
-def rounding_rule(op: str, ulps: int) -> Rule[Rounded]:
+def rounding_rule(op: str, ulps: int, form: Format = FLOAT32) -> Rule[Rounded]:
     """The rule of the interval semantics for the real values, that of `rounding_rules` for the error."""
     real_rule, error_rule = INTERVAL_RULES[op], ROUNDING_RULES[op]
 
     def rule(node: Node, arguments: Sequence[Rounded | None]) -> Rounded:
         real = real_rule(node, [None if a is None else a.real for a in arguments])
-        error = safe(error_rule(RoundedNode(node, real, arguments, ulps)))
-        error = infinite_beyond(real.magnitude + error, error)
+        error = safe(error_rule(RoundedNode(node, real, arguments, ulps, form)))
+        error = infinite_beyond(real.magnitude + error, error, form)
         return Rounded(real.lower, real.upper, np.broadcast_to(error, real.shape))
 
     return rule

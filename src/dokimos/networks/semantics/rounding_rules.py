@@ -6,7 +6,8 @@ into what is passed on, |f(x̂) − f(x)|, bounded through the derivative of f b
 added, |ŷ − f(x̂)|, from the float32 operations on x̂. The caller multiplies every bound by a factor that
 makes up for its own float64 roundings, and makes it ∞ where it is nan or where the result may overflow.
 
-What is assumed of float32 kernels beyond single operations, k being `ulps`:
+What is assumed of float32 kernels beyond single operations, k being `ulps` (of float64 kernels it is the
+same with 2^-52 for 2^-23, see `Format`):
 
 * Exp: |ŷ − e^x̂| <= k·2^-23·e^x̂ + (k·2^-149 + 2^-126): k ulps.
 * Tanh, Sigmoid: |ŷ − f(x̂)| <= k·2^-23, that is k ulps of 1, the end of the range, not of the value.
@@ -38,10 +39,8 @@ import numpy as np
 
 from dokimos.networks.semantics import elementary, structural
 from dokimos.networks.semantics.float32 import (
-    FLOAT32_MAX,
     TINY,
-    ULP,
-    UNIT_ROUNDOFF,
+    Format,
     dot_rounding,
     infinite_beyond,
     safe,
@@ -65,7 +64,7 @@ from dokimos.networks.semantics.window_products import window_counts
 def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
     """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
     # What is rounded is the result on floats, which may be larger than the real one by `passed`.
-    return passed + UNIT_ROUNDOFF * (step.real.magnitude + passed) + TINY
+    return passed + step.format.unit * (step.real.magnitude + passed) + TINY
 
 
 def _moved(step: RoundedNode) -> Floats:
@@ -123,7 +122,7 @@ def _leaky_relu(step: RoundedNode) -> Floats:
     below = -np.minimum(x.floats.lower, 0.0)  # how far x̂ may lie below 0
     # Where x and x̂ have different signs, the slope between them is a mean of both.
     slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
-    added = np.where(below > 0, UNIT_ROUNDOFF * alpha * below + TINY, 0.0)
+    added = np.where(below > 0, step.format.unit * alpha * below + TINY, 0.0)
     return np.where(x.error > 0, slope * x.error, 0.0) + added  # 0·∞ is 0 where nothing is passed on
 
 
@@ -161,7 +160,13 @@ def _max_pool(step: RoundedNode) -> Floats:
 
 
 def _sum(
-    errors: Floats, magnitudes: Floats, axes: tuple[int, ...], *, keepdims: bool, divisor: Floats
+    errors: Floats,
+    magnitudes: Floats,
+    axes: tuple[int, ...],
+    form: Format,
+    *,
+    keepdims: bool,
+    divisor: Floats,
 ) -> Floats:
     """Of Σx_i / divisor: each term is rounded in n − 1 additions and at most three times in dividing."""
     terms = int(np.prod([errors.shape[axis] for axis in axes]))
@@ -170,18 +175,17 @@ def _sum(
     passed = np.asarray(errors.sum(axis=axes, keepdims=keepdims)) * slack
     size = np.asarray(magnitudes.sum(axis=axes, keepdims=keepdims)) * slack
     # n − 1 additions and three roundings make n + 2 factors 1 + δ on each term, as n + 2 products would.
-    added = dot_rounding(terms + 2, safe(size / divisor))
+    added = dot_rounding(terms + 2, safe(size / divisor), form)
     # Divided last, the sum itself may overflow first.
-    return infinite_beyond(size * (1.0 + gamma(terms + 2, UNIT_ROUNDOFF)), passed / divisor + added)
+    return infinite_beyond(size * (1.0 + gamma(terms + 2, form.unit)), passed / divisor + added, form)
 
 
 def _reduce(step: RoundedNode) -> Floats:
     x, axes = step[0], step.node.integers("axes")
     counted = axes if step.node.op == "ReduceMean" else ()
     count = np.prod([x.error.shape[axis] for axis in counted], dtype=np.float64)
-    return _sum(
-        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.asarray(count)
-    )
+    keeps = bool(step.node.integer("keepdims"))
+    return _sum(x.error, x.magnitude, axes, step.format, keepdims=keeps, divisor=np.asarray(count))
 
 
 def _average_pool(step: RoundedNode) -> Floats:
@@ -190,7 +194,7 @@ def _average_pool(step: RoundedNode) -> Floats:
     magnitudes = structural.windows(step.node, x.magnitude, kernel, 0.0)
     axes = tuple(range(errors.ndim - len(kernel), errors.ndim))
     counts = window_counts(step.node, x.error.shape[2:]).astype(np.float64)
-    return _sum(errors, magnitudes, axes, keepdims=False, divisor=counts)
+    return _sum(errors, magnitudes, axes, step.format, keepdims=False, divisor=counts)
 
 
 def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
@@ -205,7 +209,7 @@ def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Flo
 def _matmul(step: RoundedNode) -> Floats:
     terms = step[0].error.shape[-1]
     passed, size = _bilinear(step[0], step[1], np.matmul, terms)
-    return passed + dot_rounding(terms, size)
+    return passed + dot_rounding(terms, size, step.format)
 
 
 def _conv(step: RoundedNode) -> Floats:
@@ -214,10 +218,10 @@ def _conv(step: RoundedNode) -> Floats:
     terms = int(np.prod(w.error.shape[1:]))
     passed, size = _bilinear(x, w, conv_product(step.node), terms)
     if bias is None:
-        return passed + dot_rounding(terms, size)
+        return passed + dot_rounding(terms, size, step.format)
     column = (1, -1) + (1,) * (x.error.ndim - 2)
     passed, size = passed + bias.error.reshape(column), size + bias.magnitude.reshape(column)
-    return passed + dot_rounding(terms + 1, safe(size))
+    return passed + dot_rounding(terms + 1, safe(size), step.format)
 
 
 def _gemm(step: RoundedNode) -> Floats:
@@ -235,8 +239,8 @@ def _gemm(step: RoundedNode) -> Floats:
     if c is not None:
         terms += 1
         passed, size = passed + beta * c.error, size + beta * c.magnitude
-    added = dot_rounding(terms, safe(size)) + 4.0 * terms * TINY * alpha * (alpha != 1.0)
-    return infinite_beyond(partial * (1.0 + gamma(terms, UNIT_ROUNDOFF)), passed + added)
+    added = dot_rounding(terms, safe(size), step.format) + 4.0 * terms * TINY * alpha * (alpha != 1.0)
+    return infinite_beyond(partial * (1.0 + gamma(terms, step.format.unit)), passed + added, step.format)
 
 
 def _batch_normalization(step: RoundedNode) -> Floats:
@@ -258,13 +262,13 @@ def _batch_normalization(step: RoundedNode) -> Floats:
     span = x.magnitude + mean.magnitude
     size = span * factor + bias.magnitude
     underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
-    bound = factor * x.error + gamma(8, UNIT_ROUNDOFF) * size + underflow
+    bound = factor * x.error + gamma(8, step.format.unit) * size + underflow
     # Every intermediate result of either order is below twice one of these.
     largest = np.maximum.reduce(
         np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
     )
-    usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < FLOAT32_MAX / 2)
-    return np.where(usable, infinite_beyond(2.0 * largest, bound), np.inf)
+    usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < step.format.largest / 2)
+    return np.where(usable, infinite_beyond(2.0 * largest, bound, step.format), np.inf)
 
 
 def _exp(step: RoundedNode) -> Floats:
@@ -272,21 +276,25 @@ def _exp(step: RoundedNode) -> Floats:
     # |e^x̂ − e^x| <= e^ξ·|x̂ − x| for some ξ between them, and `floats` holds all of these.
     largest = elementary.exp(x.floats).upper
     passed = np.where(x.error > 0, largest * x.error, 0.0)
-    return passed + step.ulps * (ULP * largest + 2.0**-149) + TINY
+    return passed + step.ulps * (step.format.ulp * largest + 2.0**-149) + TINY
 
 
 def _tanh(step: RoundedNode) -> Floats:
     """The derivative 1 − tanh² is greatest where |x| is least."""
     x = step[0]
     least = elementary.tanh(point(x.floats.mignitude)).lower
-    return np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0) + step.ulps * ULP + TINY
+    return (
+        np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0)
+        + step.ulps * step.format.ulp
+        + TINY
+    )
 
 
 def _sigmoid(step: RoundedNode) -> Floats:
     """The derivative s(1 − s) is greatest where |x| is least, and decreases in s >= 1/2."""
     x = step[0]
     least = np.maximum(elementary.sigmoid(point(x.floats.mignitude)).lower, 0.5)
-    return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * ULP + TINY
+    return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * step.format.ulp + TINY
 
 
 def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
@@ -295,7 +303,7 @@ def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
     def rule(step: RoundedNode) -> Floats:
         x = step[0]
         passed = np.minimum(slope(x.floats).magnitude * x.error, 2.0)
-        return np.where(np.isfinite(x.error), passed + step.ulps * ULP + TINY, np.inf)
+        return np.where(np.isfinite(x.error), passed + step.ulps * step.format.ulp + TINY, np.inf)
 
     return rule
 
@@ -321,13 +329,15 @@ def _softmax(step: RoundedNode) -> Floats:
     slope = np.minimum(2.0 * near.upper * (1.0 - near.lower), 0.5)
     passed = np.where(worst > 0, slope * worst, 0.0)
     rate = (
-        2.0 * step.ulps * ULP + gamma(count + 2, UNIT_ROUNDOFF) + UNIT_ROUNDOFF * (log(max(count, 1)) + 1.0)
+        2.0 * step.ulps * step.format.ulp
+        + gamma(count + 2, step.format.unit)
+        + step.format.unit * (log(max(count, 1)) + 1.0)
     )
     if rate > 2.0**-6:
         return np.full(step.real.shape, np.inf)
-    added = 1.1 * (near.upper * rate + UNIT_ROUNDOFF / 2) + 8.0 * (count + step.ulps + 4) * TINY
+    added = 1.1 * (near.upper * rate + step.format.unit / 2) + 8.0 * (count + step.ulps + 4) * TINY
     spread = x.floats.upper.max(axis=axis, keepdims=True) - x.floats.lower.min(axis=axis, keepdims=True)
-    return infinite_beyond(spread, passed + added)
+    return infinite_beyond(spread, passed + added, step.format)
 
 
 def _power(step: RoundedNode) -> Floats:
@@ -350,9 +360,12 @@ def _power(step: RoundedNode) -> Floats:
     slope = abs(exponent) * elementary.power(sizes, exponent - 1.0).magnitude
     passed = np.where(x.error > 0, slope * x.error, 0.0)
     largest = elementary.power(near, exponent).magnitude
-    repeated = gamma(int(abs(exponent)) + 1, UNIT_ROUNDOFF) if exponent == int(exponent) else 0.0
-    added = max(repeated, step.ulps * ULP) * largest + (4.0 * abs(exponent) + step.ulps + 4.0) * TINY
-    limit = 2.0**125 if exponent < 0 else FLOAT32_MAX
+    repeated = gamma(int(abs(exponent)) + 1, step.format.unit) if exponent == int(exponent) else 0.0
+    added = (
+        max(repeated, step.ulps * step.format.ulp) * largest
+        + (4.0 * abs(exponent) + step.ulps + 4.0) * TINY
+    )
+    limit = step.format.largest / (8.0 if exponent < 0 else 1.0)
     return np.where(largest * (1.0 + repeated) <= limit, passed + added, np.inf)
 
 
