@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.features import Feature, Kind, Slot
+from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.calls import Failures
 from dokimos.laws.engine.equality import same_values
 from dokimos.laws.engine.evaluation import Evaluator
@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 class RecordRules:
-    """The ranges, kinds and constraints of a domain. A missing value (null) is in every range."""
+    """The ranges, kinds and constraints of a domain. A value is missing only where that is declared."""
 
     def __init__(self, domain: Domain) -> None:
         """Raises LawError if a constraint is wrong."""
@@ -54,7 +54,9 @@ class RecordRules:
     def left_by(self, frame: Frame, names: Sequence[str], base: str) -> Mask:
         """The cases in which one of the records called `names` was changed so that it breaks the rules.
 
-        A record made by a function of the domain counts as changed wherever it differs from `base`.
+        A record made by a function of the domain counts as changed wherever it differs from `base`. A value
+        that is missing, where the domain does not declare that it may be, counts wherever it comes from:
+        such a record is in no set that a law is proven for.
         """
         left = np.zeros(frame.size, dtype=np.bool_)
         origin = frame.values[base]
@@ -82,16 +84,13 @@ class RecordRules:
     def _broken(self, records: Records, base: Records) -> list[tuple[Slot | Constraint, Mask]]:
         """Each rule that the changes to the records may have broken, and in which cases they did."""
         layout, data = self.domain.layout, records.data
-        if (
-            layout is None
-            or records.changed == UNCHANGED
-            or data.ndim != 2
-            or data.shape[1] != layout.width
-        ):
+        if layout is None or data.ndim != 2 or data.shape[1] != layout.width:
             return []
+        broken: list[tuple[Slot | Constraint, Mask]] = [*_undeclared_gaps(layout, data)]
+        if records.changed == UNCHANGED:
+            return broken
         unknown = records.changed is None and data.shape == base.data.shape
         differs = ~same_values(data, base.data) if unknown else None
-        broken: list[tuple[Slot | Constraint, Mask]] = []
         touched = set()
         for slot in layout.slots:
             if records.changed is not None and slot.feature.name not in records.changed:
@@ -119,7 +118,7 @@ def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
     """Where the columns of a feature hold values that it does not declare."""
     feature = slot.feature
     if feature.holds_strings:
-        fits = [_is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
+        fits = [is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
         return ~np.array(fits, dtype=np.bool_)
     try:
         numbers = columns.astype(np.float64, copy=False)
@@ -140,8 +139,22 @@ def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
     return wrong
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+def is_missing(value: Any) -> bool:
+    """Whether this stands for no value: None, or nan."""
+    return value is None or bool(value != value)
+
+
+def _undeclared_gaps(layout: Layout, data: NDArray[Any]) -> Iterator[tuple[Slot, Mask]]:
+    """The features that some records have no value of, though the domain does not declare that."""
+    for slot in layout.slots:
+        if slot.feature.may_miss or slot.feature.kind is Kind.CHOICE:
+            continue
+        values = data[:, slot.start]
+        gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
+        if values.dtype == object:
+            gaps = np.array([is_missing(each) for each in values], dtype=np.bool_)
+        if gaps.any():
+            yield slot, gaps
 
 
 def _is_one_of(value: Any, feature: Feature) -> bool:
@@ -152,9 +165,11 @@ def _reason(rule: Slot | Constraint, record: NDArray[Any]) -> str:
     """The value of a record, and what is declared instead."""
     if isinstance(rule, Slot):
         feature = rule.feature
+        value = record[rule.start]
+        if feature.kind is not Kind.CHOICE and is_missing(value):
+            return f"{feature.name} is missing"
         if feature.kind is Kind.CHOICE or feature.holds_strings:
             return f"{feature.name} has none of its values"
-        value = record[rule.start]
         shown = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
         kind = "an integer" if feature.kind is Kind.INTEGER else "a number"
         ends = f" from {feature.low:g}" if feature.low is not None else ""

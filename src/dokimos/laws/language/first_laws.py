@@ -153,6 +153,8 @@ def _declared(feature: Feature) -> str:
         parts += [repr(feature.low), repr(feature.high)]
     if feature.dtype is not None:
         parts.append(f"dtype={_string(feature.dtype)}")
+    if feature.may_miss:
+        parts.append("missing=True")
     return f"{_constructor(feature)}({', '.join(parts)})"
 
 

@@ -30,6 +30,8 @@ class Model:
     #: The trees, or the content of the ONNX file, that take records column by column; None for anything
     #: else.
     made_of: Ensemble | bytes | None = None
+    #: What `made_of` was read from, which makes one prediction for each record; None for a file's own form.
+    original: Callable[[Rows], NDArray[Any]] | None = None
 
     @cached_property
     def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:

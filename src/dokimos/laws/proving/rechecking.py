@@ -13,8 +13,15 @@ from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.engine.plan import LawPlan, make_plan
+from dokimos.laws.engine.pools import data_of
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.model import Model
+from dokimos.laws.models.same_decisions import (
+    are_close,
+    expect_faithful_trees,
+    expect_same_decisions,
+    random_cases,
+)
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.covers import Cover, check_cover
 from dokimos.laws.proving.expressions import Refusal
@@ -56,22 +63,44 @@ class StatedLaw:
 
 
 def state_law(plan: LawPlan, model: Model) -> StatedLaw:
-    """The question about a model whose structure is known. Raises Refusal for any other model."""
+    """The question about a model whose structure is known. Raises Refusal for any other model.
+
+    What was read of the model is compared with the model itself. Raises InputError where they differ.
+    """
     expect_translatable(plan)
     made_of = model.made_of
     if isinstance(made_of, Ensemble):
         classes: Sequence[Any] = made_of.classes or range(len(made_of.base))
         question = translate(plan, classes, reals=Grid.DOUBLE)
         closer = TreeCloser(question, TreeReach(made_of, _layout(plan)))
+        expect_faithful_trees(model, _layout(plan), data_of(plan.domain) if model.original else None)
         return StatedLaw(question, closer, "as the trees compute, in doubles")
     if isinstance(made_of, bytes):
         question = translate(plan, range(_outputs(made_of, model)))
         reach = NetworkReach(made_of, _layout(plan), name=model.name)
+        _expect_faithful_layers(reach, model, plan)
         exact = NetworkCloser(question, reach, np.zeros(reach.classes))
         rounding = reach.rounding
         stricter = None if rounding is None else NetworkCloser(question, reach, rounding)
         return StatedLaw(question, exact, REAL, stricter)
     raise Refusal(f"{model.name} is neither an ensemble of trees nor a network whose layers can be read")
+
+
+def _expect_faithful_layers(reach: NetworkReach, model: Model, plan: LawPlan) -> None:
+    """Compare the layers that were read with a run of the network. Raises InputError."""
+    layout, data = _layout(plan), data_of(plan.domain)
+    if data is not None:
+        data = data[np.isfinite(data).all(axis=1)]  # where a value is missing, there is no score
+    columns = {column: np.zeros(0) for column in range(layout.width)}
+    expect_same_decisions(
+        model.predict,
+        lambda rows: reach.scores(rows).argmax(axis=1),
+        data,
+        random_cases(data, layout, layout.width, columns, inside=True),
+        what=f"{model.name}: read as layers, it",
+        layout=layout,
+        is_rounding=lambda row: are_close(np.asarray(model.scores(row)).reshape(1, -1), reach.scores(row)),
+    )
 
 
 def _outputs(content: bytes, model: Model) -> int:
