@@ -59,7 +59,7 @@ def expect_same_decisions(
             shown = _shown(rows[index], layout)
             raise InputError(
                 f"{what} decides {_words(second)} where the original decides {_words(first)}, at "
-                f"{place.format(index)}: {shown}; it is another model, so it is not used; please report this."
+                f"{place.format(index)}: {shown}; it is another model, so it is not used. Please report it."
             )
 
 
