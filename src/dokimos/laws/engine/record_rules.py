@@ -86,7 +86,7 @@ class RecordRules:
         layout, data = self.domain.layout, records.data
         if layout is None or data.ndim != 2 or data.shape[1] != layout.width:
             return []
-        broken: list[tuple[Slot | Constraint, Mask]] = [*_undeclared_gaps(layout, data)]
+        broken: list[tuple[Slot | Constraint, Mask]] = [*undeclared_gaps(layout, data)]
         if records.changed == UNCHANGED:
             return broken
         unknown = records.changed is None and data.shape == base.data.shape
@@ -144,7 +144,7 @@ def is_missing(value: Any) -> bool:
     return value is None or bool(value != value)
 
 
-def _undeclared_gaps(layout: Layout, data: NDArray[Any]) -> Iterator[tuple[Slot, Mask]]:
+def undeclared_gaps(layout: Layout, data: NDArray[Any]) -> Iterator[tuple[Slot, Mask]]:
     """The features that some records have no value of, though the domain does not declare that."""
     for slot in layout.slots:
         if slot.feature.may_miss or slot.feature.kind is Kind.CHOICE:

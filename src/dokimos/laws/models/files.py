@@ -90,7 +90,7 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
         raise InputError(f"{name}: is a model of {XGBOOST}.")
     ensemble = read_trees(content, name=name)
-    own = domain is not None and domain.decide is not None
+    own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
     decide = decision_of(domain) if own else ensemble.decide
     has_code = domain is not None and domain.encode is not None  # which gives the columns, in their order
     columns = EVERY if has_code else plain_columns(ensemble.names, domain, name=name)

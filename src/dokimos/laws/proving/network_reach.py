@@ -45,7 +45,10 @@ class NetworkReach:
                 "columns; give a network of this domain"
             )
         if self.classes < 2:
-            raise Refusal("the network gives one number, not a score for each class")
+            raise Refusal(
+                "the network gives one number, not a score for each class; what `decide` makes of it can "
+                "be tested, not proven"
+            )
         for feature in layout.features:
             if feature.may_miss:
                 raise Refusal(f"{feature.name} may be missing, and a network has no scores then")
