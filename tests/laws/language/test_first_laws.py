@@ -133,3 +133,23 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"robust_a.law: already exists"):
         dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
     assert not (tmp_path / "some.py").exists()
+
+
+def test_fairness_counts_people_each_with_every_other_value(tmp_path: Path) -> None:
+    """Once, a person was paired with strangers: several violations for each, and not all values tried."""
+    path = tmp_path / "some.csv"
+    cities = ["a", "b", "c", "a", "", "b"]
+    path.write_text("city,paid,y\n" + "".join(f"{each},{k % 2},{k % 2}\n" for k, each in enumerate(cities)))
+    started = dokimos.init_laws(path, target="y", out=tmp_path / "laws")
+    text = started.domain.read_text()
+    assert 'category("city", "a", "b", "c", missing=True)' in text and 'flag("paid")' in text
+    fair = {law.stem: law for law, _ in started.laws}
+    assert "x1[paid := 1 - x1.paid]" in fair["fair_paid"].read_text()
+
+    def only_c(record: Any) -> int:
+        return int(record[0] == "c")
+
+    (tested,) = dokimos.test_law(fair["fair_city"], model=only_c).results
+    assert (tested.tested, tested.violated, tested.is_exhaustive) == (6, 6, True)
+    assert "with city 'c' instead of 'a'" in tested.violations[0].words
+    assert "otherwise it stays 0" in tested.violations[0].words
