@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.calls import Failures
-from dokimos.laws.engine.equality import same_values
+from dokimos.laws.engine.equality import nulls, same_values
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import UNCHANGED, Frame, Records
 from dokimos.laws.engine.plan import LawPlan
@@ -64,7 +64,8 @@ class RecordRules:
             records = frame.values[name]
             if not isinstance(records, Records) or not isinstance(origin, Records):
                 continue
-            for _, broken in self._broken(records, origin):
+            is_known = name != base and base in names and _is_from(records, origin)
+            for _, broken in self._broken(records, origin, gaps_in_changes=is_known):
                 left |= broken
         return left
 
@@ -81,12 +82,18 @@ class RecordRules:
                 found += [_reason(rule, one.data[0]) for rule, where in broken if where[0]]
         return tuple(dict.fromkeys(found))
 
-    def _broken(self, records: Records, base: Records) -> list[tuple[Slot | Constraint, Mask]]:
-        """Each rule that the changes to the records may have broken, and in which cases they did."""
+    def _broken(
+        self, records: Records, base: Records, *, gaps_in_changes: bool = False
+    ) -> list[tuple[Slot | Constraint, Mask]]:
+        """Each rule that the changes to the records may have broken, and in which cases they did.
+
+        With `gaps_in_changes`, missing values are looked for only where features were changed.
+        """
         layout, data = self.domain.layout, records.data
         if layout is None or data.ndim != 2 or data.shape[1] != layout.width:
             return []
-        broken: list[tuple[Slot | Constraint, Mask]] = [*undeclared_gaps(layout, data)]
+        among = records.changed if gaps_in_changes else None
+        broken: list[tuple[Slot | Constraint, Mask]] = [*undeclared_gaps(layout, data, among)]
         if records.changed == UNCHANGED:
             return broken
         unknown = records.changed is None and data.shape == base.data.shape
@@ -118,7 +125,7 @@ def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
     """Where the columns of a feature hold values that it does not declare."""
     feature = slot.feature
     if feature.holds_strings:
-        fits = [is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
+        fits = [_is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
         return ~np.array(fits, dtype=np.bool_)
     try:
         numbers = columns.astype(np.float64, copy=False)
@@ -139,20 +146,31 @@ def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
     return wrong
 
 
-def is_missing(value: Any) -> bool:
-    """Whether this stands for no value: None, or nan."""
+def _is_missing(value: Any) -> bool:
     return value is None or bool(value != value)
 
 
-def undeclared_gaps(layout: Layout, data: NDArray[Any]) -> Iterator[tuple[Slot, Mask]]:
-    """The features that some records have no value of, though the domain does not declare that."""
+def _is_from(records: Records, base: Records) -> bool:
+    """Whether records are those of `base`, but for the features that they are known to be changed in."""
+    if records.changed is None or records.origin is None or base.origin is None:
+        return False
+    return np.array_equal(records.origin, base.origin)
+
+
+def undeclared_gaps(
+    layout: Layout, data: NDArray[Any], among: frozenset[str] | None = None
+) -> Iterator[tuple[Slot, Mask]]:
+    """The features (`among` some) that records have no value of, which the domain does not declare."""
+    if data.dtype.kind == "f" and among is None:
+        with np.errstate(all="ignore"):
+            if not np.isnan(data.sum()):  # the fastest way to see that there is no nan
+                return
     for slot in layout.slots:
         if slot.feature.may_miss or slot.feature.kind is Kind.CHOICE:
             continue
-        values = data[:, slot.start]
-        gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
-        if values.dtype == object:
-            gaps = np.array([is_missing(each) for each in values], dtype=np.bool_)
+        if among is not None and slot.feature.name not in among:
+            continue
+        gaps = nulls(data[:, slot.start])
         if gaps.any():
             yield slot, gaps
 
@@ -166,7 +184,7 @@ def _reason(rule: Slot | Constraint, record: NDArray[Any]) -> str:
     if isinstance(rule, Slot):
         feature = rule.feature
         value = record[rule.start]
-        if feature.kind is not Kind.CHOICE and is_missing(value):
+        if feature.kind is not Kind.CHOICE and _is_missing(value):
             return f"{feature.name} is missing"
         if feature.kind is Kind.CHOICE or feature.holds_strings:
             return f"{feature.name} has none of its values"
