@@ -40,8 +40,8 @@ FORBIDDEN = (
     "dokimos.properties.writing",
     "dokimos.suites.writing",
 )
-MOST_LINES_IN_ALL = 8773
-MOST_LINES_FOR_ONE_KIND = 5645
+MOST_LINES_IN_ALL = 8782
+MOST_LINES_FOR_ONE_KIND = 5654
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

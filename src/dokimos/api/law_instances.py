@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dokimos import __version__
 from dokimos.checker.check import check
@@ -14,8 +18,9 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import read_whole, write_whole
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.pools import as_records
+from dokimos.laws.engine.pools import as_records, data_of
 from dokimos.laws.models.model import Model
+from dokimos.laws.models.same_decisions import CASES, are_close, expect_same_decisions
 from dokimos.laws.proving.product_layers import ProductInstance, product_instance
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
@@ -27,6 +32,7 @@ from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.proving.zones import Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.replay import Replayer
 from dokimos.properties.lowering import lower
 from dokimos.properties.model import Point, Property
 from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
@@ -159,6 +165,10 @@ class SuiteWriter:
         self.rows.append((f'"[{named}]"', f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS))
         self.families[instance_name(place, f"{name}.vnnlib")] = FAMILY
 
+    def is_new(self, content: bytes) -> bool:
+        """Whether no network with this content was written before."""
+        return sha256(content) not in self._networks
+
     def network_place(self, name: str, content: bytes) -> str:
         """Where a network is, which is written if it is new."""
         key = sha256(content)
@@ -174,6 +184,12 @@ class SuiteWriter:
             recipe[_UNFINISHED] = self.key
         write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
         return read_suite(self.folder)
+
+
+def _code(scores: NDArray[Any]) -> NDArray[Any]:
+    """The decisions on all copies, as one number for each row."""
+    decisions, classes = scores.argmax(axis=2), scores.shape[2]
+    return np.asarray((decisions * classes ** np.arange(decisions.shape[1])).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -269,6 +285,8 @@ class LawWriter:
             return "written"
         lowered = lower(without_strict(asked), {each.name: self.content for each in asked.networks})
         made = product_instance(self.network, lowered)
+        if writer.is_new(made.network):
+            self._expect_faithful(made, name)
         text = write_vnnlib1(made.property, comment=f"{comment}; ties count").encode()
         place = writer.network_place(name, made.network)
         write_whole(writer.folder / "vnnlib" / f"{name}.vnnlib", text, what="the property")
@@ -282,6 +300,45 @@ class LawWriter:
         instance = Instance(own, made.network, text)
         known = writer.known_label(instance)
         return _Made(instance, made) if known is None else known.value
+
+    def _expect_faithful(self, made: ProductInstance, name: str) -> None:
+        """Compare the copies with the model itself, on the data and in the box. Raises InputError."""
+        width, classes = self.network.input_size, self.network.output_size
+        copies = len(made.inputs) // width
+        run = Replayer(made.network, name=name)
+
+        def scores(points: NDArray[Any]) -> NDArray[Any]:
+            return run(points.astype(np.float32))[:, : copies * classes].reshape(
+                len(points), copies, classes
+            )
+
+        def own_scores(points: NDArray[Any]) -> NDArray[Any]:
+            given = made.columns(points.astype(np.float32).astype(np.float64)).reshape(-1, width)
+            return np.asarray(self.model.scores(given)).reshape(len(points), copies, classes)
+
+        boxes = [case.box for case in made.property.cases]
+        rng = np.random.default_rng(0)
+        ends = [
+            np.array([[float(end) for end in side] for side in (box.lower, box.upper)]) for box in boxes
+        ]
+        drawn = np.stack([ends[k] for k in rng.integers(0, len(ends), CASES)])
+        points = drawn[:, 0] + rng.random((CASES, len(boxes[0].lower))) * (drawn[:, 1] - drawn[:, 0])
+        data = data_of(self.plan.domain)
+        if data is not None:
+            data = data[np.isfinite(data).all(axis=1)]
+            rows, data = data, np.zeros((len(data), len(boxes[0].lower)))
+            for column, parts in enumerate(made.inputs):
+                if len(parts) == 1:  # the others are differences: 0, where all copies get the same record
+                    data[:, parts[0]] = rows[:, column % width]
+        expect_same_decisions(
+            lambda rows: _code(own_scores(rows)),
+            lambda rows: _code(scores(rows)),
+            data,
+            points,
+            what=f"{name}: the product of {copies} copies of {self.model.name}",
+            layout=None,
+            is_rounding=lambda row: are_close(own_scores(row), scores(row)),
+        )
 
     def _labelled(self, made: _Made, answer: LawAnswer | None, case: ExactCase | None) -> str:
         """Label an instance; with `case`, by this violation."""

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
-from dokimos.laws.domain.definition import call_domain
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine.fuzzing import fuzz
-from dokimos.laws.engine.pools import pool_file
-from dokimos.laws.models.files import read_pickle
+from dokimos.laws.engine.pools import data_of, pool_file
+from dokimos.laws.models.files import read_pickle, tree_model
 from dokimos.laws.models.lookup import as_model
+from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.same_decisions import CASES, expect_faithful_trees
 from dokimos.laws.models.sklearn_trees import read_sklearn
 from dokimos.laws.models.tree_files import write_trees
 
 
 @dataclass(frozen=True)
 class ConvertedModel:
-    """The file of trees that was written, and what it holds."""
+    """The file of trees that was written, what it holds, and on how many records it was compared."""
 
     path: Path
     trees: int
     nodes: int
+    rows: int
+    random: int
 
 
 @dataclass(frozen=True)
@@ -35,10 +42,15 @@ class FuzzedPool:
     records: int
 
 
-def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
+def convert_model(
+    model: str | Path, out: str | Path, *, domain: str | Path | None = None
+) -> ConvertedModel:
     """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
 
-    `model` is a pickle that you trust (reading it runs its code); `out` ends in .json.
+    `model` is a pickle that you trust (reading it runs its code); `out` ends in .json. The names of its
+    columns go with it. Before the file is written, it is compared with the pickle on every row of the data
+    of the `domain`, if one is given, and on random records; where they decide differently, InputError names
+    the record.
 
     >>> import pickle
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -50,11 +62,24 @@ def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
     path = Path(out)
     if path.suffix != ".json":
         raise InputError(f"{path}: trees are written to a file that ends in .json.")
-    ensemble = read_sklearn(read_pickle(Path(model))[0])
+    estimator, content = read_pickle(Path(model))
+    ensemble = read_sklearn(estimator)
     if ensemble is None:
         raise InputError(f"{model}: holds no fitted scikit-learn tree or ensemble of trees.")
-    write_whole(path, write_trees(ensemble), make_folder=False)
-    return ConvertedModel(path, len(ensemble.trees), sum(len(tree.feature) for tree in ensemble.trees))
+    if domain is not None:
+        found = with_table(load_domain(domain))
+    else:
+        found = Domain("", Layout([Feature(each) for each in ensemble.names]) if ensemble.names else None)
+    data = data_of(found)
+    original = object_model(estimator, found, name=str(model), sha256=hashlib.sha256(content).hexdigest())
+    if original.original is None:
+        raise InputError(f"{model}: takes a column that is not a number, which a file of trees cannot.")
+    written = write_trees(ensemble)
+    made = tree_model(written, found, name=str(path))
+    expect_faithful_trees(replace(made, original=original.original), found.layout, data)
+    write_whole(path, written, make_folder=False)
+    nodes = sum(len(tree.feature) for tree in ensemble.trees)
+    return ConvertedModel(path, len(ensemble.trees), nodes, 0 if data is None else len(data), CASES)
 
 
 def fuzz_domain(

@@ -13,7 +13,7 @@ from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.domain.lookup import domain_file, load_domain
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.pools import as_records
+from dokimos.laws.engine.pools import as_records, data_of
 from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving import proof_files, row_files, strength_files
@@ -113,16 +113,10 @@ def _shown(plan: LawPlan, model: Model, saved: Saved) -> tuple[str, str]:
 
 def _are_compared(plan: LawPlan, saved: SavedRows) -> bool:
     """Whether the rows of a file were compared with the data set; not where that is not to be had."""
-    domain = plan.domain
-    if domain.inputs is None:
-        return False
-    try:
-        given = call_domain(domain.inputs, domain, "inputs")
-        data = as_records(given, domain.layout, domain.name)
-    except InputError:
-        return False
-    compare_rows(saved, data)
-    return True
+    data = data_of(plan.domain)
+    if data is not None:
+        compare_rows(saved, data)
+    return data is not None
 
 
 def _counts(answers: Sequence[LawAnswer]) -> str:

@@ -143,9 +143,18 @@ def convert(
         Path, typer.Argument(help="A pickle that you trust: a scikit-learn tree or ensemble.")
     ],
     out: Annotated[Path, typer.Option(help="The file to write, NAME.json.")],
+    domain: DomainOption = None,
 ) -> None:
-    """Convert scikit-learn's trees to a file of plain numbers that contains no code."""
+    """Convert scikit-learn's trees to a file of plain numbers that contains no code.
+
+    It decides as the pickle does on every row of the domain's data and on random records; otherwise nothing
+    is written.
+    """
     import dokimos
 
-    made = dokimos.convert_model(model, out)
-    typer.echo(f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes")
+    made = dokimos.convert_model(model, out, domain=domain)
+    on = f"{made.rows:,} row{'s' * (made.rows != 1)} and {made.random:,} random records"
+    typer.echo(
+        f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes; decides as {model} "
+        f"does on {on if made.rows else on.partition(' and ')[2]}"
+    )

@@ -45,7 +45,7 @@ def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
     model = _pipeline(pd.read_csv(data), "loan", LogisticRegression())
     tested = dokimos.test_law(tmp_path / "laws", model=model, settings=LawSettings(budget=200))
     counts = [(result.failed, result.tested, result.is_violated) for result in tested.results]
-    assert counts == [(0, 200, True), (0, 200, False), (0, 180, False)]
+    assert counts == [(0, 60, True), (0, 200, False), (0, 180, False)]  # 60 people, each once
     words = tested.results[0].violations[0].words
     changes = ("rises from no to yes", "falls from yes to no")
     assert any(f"the predicted value of loan {change}" in words for change in changes)
@@ -133,3 +133,23 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"robust_a.law: already exists"):
         dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
     assert not (tmp_path / "some.py").exists()
+
+
+def test_fairness_counts_people_each_with_every_other_value(tmp_path: Path) -> None:
+    """Once, a person was paired with strangers: several violations for each, and not all values tried."""
+    path = tmp_path / "some.csv"
+    cities = ["a", "b", "c", "a", "", "b"]
+    path.write_text("city,paid,y\n" + "".join(f"{each},{k % 2},{k % 2}\n" for k, each in enumerate(cities)))
+    started = dokimos.init_laws(path, target="y", out=tmp_path / "laws")
+    text = started.domain.read_text()
+    assert 'category("city", "a", "b", "c", missing=True)' in text and 'flag("paid")' in text
+    fair = {law.stem: law for law, _ in started.laws}
+    assert "x1[paid := 1 - x1.paid]" in fair["fair_paid"].read_text()
+
+    def only_c(record: Any) -> int:
+        return int(record[0] == "c")
+
+    (tested,) = dokimos.test_law(fair["fair_city"], model=only_c).results
+    assert (tested.tested, tested.violated, tested.is_exhaustive) == (6, 6, True)
+    assert "with city 'c' instead of 'a'" in tested.violations[0].words
+    assert "otherwise it stays 0" in tested.violations[0].words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,20 @@ def test_a_domain_may_name_its_models() -> None:
         load_model("tree", domain)
     with pytest.raises(InputError, match="cannot be read"):
         load_model("none.onnx", domain)
+
+
+def test_a_probability_is_not_a_decision() -> None:
+    of = Domain("loans", classes=("declined", "granted"))
+    rows = np.array([[0.25, 0.5], [1.0, 0.5]])
+    single = onnx_model(network(1), of, name="net")
+    with pytest.raises(
+        InputError, match=r"such as 0\.25: a probability, not one of its 2 CLASSES.*def decide"
+    ):
+        single.predict(rows)
+    with pytest.raises(InputError, match=r"such as 7\.5: a score"):
+        single.predict(np.array([[7.5, 0.0]]))
+    assert single.predict(np.array([[0.0, 0.5], [1.0, 0.5]])).tolist() == [0, 1]
+    deciding = replace(of, decide=lambda scores: scores.reshape(-1) > 0.5)
+    assert onnx_model(network(1), deciding, name="net").predict(rows).tolist() == [False, True]
+    assert onnx_model(network(1), Domain("loans"), name="net").predict(rows).tolist() == [0.25, 1]
+    assert onnx_model(network(2), of, name="net").predict(rows).tolist() == [1, 0]

@@ -11,7 +11,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.models.lookup import load_model
-from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
+from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.sklearn_trees import read_sklearn
+from dokimos.laws.models.trees import Ensemble
 from tests.cli.test_law import run as cli
 
 
@@ -42,9 +44,9 @@ def test_scikit_learns_trees_give_the_same_answers(answers: str, tmp_path: Path)
         if regression and answers == "names":
             continue
         estimator.fit(records, labels.astype(float) if regression else labels)
-        native = native_predict(estimator)
-        assert native is not None
-        assert np.array_equal(native(tests), estimator.predict(tests))
+        model = object_model(estimator, None, name="m")
+        assert isinstance(model.made_of, Ensemble)
+        assert np.array_equal(model.predict(tests), estimator.predict(tests))
         (tmp_path / "m.pkl").write_bytes(pickle.dumps(estimator))
         done = cli("convert", tmp_path / "m.pkl", "--out", tmp_path / "m.json")
         assert done.exit_code == 0 and " of " in done.stdout
@@ -56,16 +58,15 @@ def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None
     tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
     records = np.arange(20.0).reshape(10, 2)
     labels = np.arange(10) > 4
-    assert native_predict(tree.DecisionTreeClassifier()) is None
+    assert read_sklearn(tree.DecisionTreeClassifier()) is None
     assert read_sklearn(tree.DecisionTreeClassifier().fit(records, np.stack([labels] * 2, axis=1))) is None
     inner = ensemble.GradientBoostingClassifier(init=tree.DecisionTreeClassifier(), n_estimators=2)
     assert read_sklearn(inner.fit(records, labels)) is None
     assert read_sklearn(ensemble.AdaBoostClassifier(n_estimators=2).fit(records, labels)) is None
-    known = native_predict(tree.DecisionTreeClassifier().fit(records, labels))
-    assert known is not None
-    assert known(np.array([[np.nan, 3.0]])).shape == (1,)
+    known = object_model(tree.DecisionTreeClassifier().fit(records, labels), None, name="m")
+    assert known.predict(np.array([[np.nan, 3.0]])).shape == (1,)
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"infinity|too large"):
-        known(np.array([[1e300, 3.0]]))
+        known.predict(np.array([[1e300, 3.0]]))
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(inner))
     for source, target, said in (
         ("m.pkl", "m.json", "holds no fitted scikit-learn tree"),

@@ -139,3 +139,41 @@ def test_the_repaired_file_is_the_one_that_was_measured(certified: RepairedModel
     again = onnx_model(certified.content, domain(), name="again")
     found = verify_law(law(MORE), model=again, domain=domain())
     assert found.answer is LawAnswer.PROVEN
+
+
+def _run(of: Domain) -> RepairedModel:
+    verify = VerifySettings(seconds=5)
+    repair = Repair([law(MORE)], of, model_of(network(1)), settings=verify)
+    return repair.run(RepairSettings(way=RepairWay.WEIGHTS, epochs=1, verify=verify))
+
+
+def test_accuracy_is_of_rows_that_neither_network_was_trained_on() -> None:
+    """The labels are right where the old network is trained, and wrong elsewhere: it must not look good."""
+    data = np.tile(records(), (3, 1))
+    answers = model_of(network(1)).predict(data)
+    labels = np.where(np.arange(len(data)) < 120, answers, (answers + 1) % 3)
+    of = replace(_with_rows(), inputs=lambda: data, labels=lambda: labels)
+    unknown = _run(of)
+    assert unknown.before.accuracy is None and unknown.after.accuracy is None
+    assert unknown.before.agreement == 1
+    table = repair_table([unknown], "weights")
+    assert "| unknown |" in table and "does not say by `unseen`" in table
+    known = _run(replace(of, unseen=lambda: range(120, len(data))))
+    assert known.before.accuracy == 0
+    assert "unknown" not in repair_table([known], "weights")
+    for wrong in (range(200), [-1], [], [0.5]):
+        with pytest.raises(InputError, match=r"unseen\(\) must list rows"):
+            _run(replace(of, unseen=lambda wrong=wrong: wrong))
+
+
+def test_rows_with_missing_values_are_not_trained_on() -> None:
+    data = records()
+    data[3, 1] = np.nan
+    with pytest.raises(InputError, match=r"row 3 \(0-based\) of `inputs` has no paid"):
+        _run(replace(domain(), inputs=lambda: data))
+
+
+def test_a_file_that_is_not_the_trained_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScoredNetwork, "__call__", lambda self, rows: -np.asarray(rows)[:, :3])
+    with pytest.raises(InputError, match="The repaired network, as a file, decides"):
+        _run(_with_rows())

@@ -10,6 +10,7 @@ A domain is a plain Python file (or package). It may define the following; every
     ORDERED    False if decisions have no order: sentences then say "changes", not "rises"
     inputs()   the test set: an array with one record a row, or a list of records
     labels()   the right decision of each input
+    unseen()   the numbers of the rows of inputs() that no model was trained on
     model()    the model to test if none is given: anything that laws/models accepts
     MODELS     {"tree": function}: further models by name, each made by a function like model()
     GROUPS     names of the features to report rates by, unless others are asked for

@@ -102,19 +102,23 @@ def _cells(texts: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def column_feature(name: str, cells: Sequence[Cell]) -> Feature:
-    """A column as a feature: its kind, and its range or its values. An empty column has neither."""
+    """A column as a feature: its kind, its range or its values, and whether some are missing.
+
+    An empty column has neither range nor values.
+    """
     known = [each for each in cells if each is not None]
+    may_miss = len(known) < len(cells)
     if known and all(isinstance(each, str) for each in known):
         values = sorted({str(each) for each in known})
         if len(values) > _MOST_VALUES:
-            return Feature(name, Kind.TEXT)
-        return Feature(name, Kind.CATEGORY, values=tuple(values))
+            return Feature(name, Kind.TEXT, may_miss=may_miss)
+        return Feature(name, Kind.CATEGORY, values=tuple(values), may_miss=may_miss)
     if known and all(isinstance(each, bool) for each in known):
-        return Feature(name, Kind.INTEGER, 0, 1, dtype="bool")
+        return Feature(name, Kind.INTEGER, 0, 1, dtype="bool", may_miss=may_miss)
     numbers = [each for each in known if isinstance(each, int | float)]
     low, high = (min(numbers), max(numbers)) if numbers else (None, None)
     whole = bool(numbers) and all(isinstance(each, int) for each in numbers)
-    return Feature(name, Kind.INTEGER if whole else Kind.REAL, low, high)
+    return Feature(name, Kind.INTEGER if whole else Kind.REAL, low, high, may_miss=may_miss)
 
 
 def read_table(path: str | Path, features: Sequence[Feature]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from dokimos.laws.domain.user_code import explain
 
 #: Functions of a domain's file that are not for laws to call.
 _HOOKS = ("encode", "picture", "text", "start", "walk")
-_RESERVED = {"inputs", "labels", "model", "decide", "predict", *_HOOKS}
+_RESERVED = {"inputs", "labels", "unseen", "model", "decide", "predict", *_HOOKS}
 _BATCH = "_batch"
 
 
@@ -30,6 +30,8 @@ class Domain:
     functions: Mapping[str, DomainFunction] = field(default_factory=dict)
     inputs: Callable[[], Any] | None = None
     labels: Callable[[], Any] | None = None
+    #: The numbers of the rows of `inputs` that the domain's models were not trained on.
+    unseen: Callable[[], Any] | None = None
     model: Callable[[], Any] | None = None
     decide: Callable[[Any], Any] | None = None
     encode: Callable[[Any], Any] | None = None
@@ -63,6 +65,7 @@ class Domain:
             functions={**other.functions, **self.functions},
             inputs=self.inputs or other.inputs,
             labels=self.labels or other.labels,
+            unseen=self.unseen or other.unseen,
             model=self.model or other.model,
             decide=self.decide or other.decide,
             **{hook: getattr(self, hook) or getattr(other, hook) for hook in _HOOKS},
@@ -110,7 +113,7 @@ def read_domain(
         functions=_functions(module, {**models, **linear}),
         **{
             function: _function(module, function, name)
-            for function in ("inputs", "labels", "model", "decide")
+            for function in ("inputs", "labels", "unseen", "model", "decide")
         },
         **{hook: _own(module, hook) for hook in _HOOKS},
         models=models,

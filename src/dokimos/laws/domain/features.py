@@ -37,7 +37,8 @@ class Feature:
     `values`: exactly one of them is 1, or, if it `has_none`, possibly none. In a law its value is the index
     of that column (-1 for none), which may also be written by name. A category takes one column, which
     holds one of its `values` as a string (any string if none are listed). `words` is what sentences call
-    the feature; `dtype` is the type of its column if the model takes a DataFrame.
+    the feature; `dtype` is the type of its column if the model takes a DataFrame. With `may_miss`, a
+    record may have no value of the feature: nan, or None in a column of strings.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Feature:
     words: str = ""
     has_none: bool = False
     dtype: Any = field(default=None, compare=False)
+    may_miss: bool = False
 
     @property
     def holds_strings(self) -> bool:
@@ -90,19 +92,31 @@ class Feature:
         return self.words or self.name.replace("_", " ")
 
 
-def integer(name: str, low: int | None = None, high: int | None = None, *, words: str = "") -> Feature:
-    """A feature whose values are integers."""
-    return Feature(name, Kind.INTEGER, low, high, words=words)
+def integer(
+    name: str, low: int | None = None, high: int | None = None, *, words: str = "", missing: bool = False
+) -> Feature:
+    """A feature whose values are integers; with `missing`, a record may have none."""
+    return Feature(name, Kind.INTEGER, low, high, words=words, may_miss=missing)
 
 
-def real(name: str, low: float | None = None, high: float | None = None, *, words: str = "") -> Feature:
-    """A feature whose values are real numbers."""
-    return Feature(name, Kind.REAL, low, high, words=words)
+def real(
+    name: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    words: str = "",
+    missing: bool = False,
+) -> Feature:
+    """A feature whose values are real numbers; with `missing`, a record may have none."""
+    return Feature(name, Kind.REAL, low, high, words=words, may_miss=missing)
 
 
-def flag(name: str, *, words: str = "", dtype: str | None = None) -> Feature:
-    """A feature that is 0 or 1; its `dtype` is "bool" if the DataFrame's column holds truth values."""
-    return Feature(name, Kind.INTEGER, 0, 1, words=words, dtype=dtype)
+def flag(name: str, *, words: str = "", dtype: str | None = None, missing: bool = False) -> Feature:
+    """A feature that is 0 or 1, or, with `missing`, nothing.
+
+    Its `dtype` is "bool" if the DataFrame's column holds truth values.
+    """
+    return Feature(name, Kind.INTEGER, 0, 1, words=words, dtype=dtype, may_miss=missing)
 
 
 def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feature:
@@ -115,17 +129,20 @@ def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feat
     return Feature(name, Kind.CHOICE, 0, len(values) - 1, values, words, none)
 
 
-def category(name: str, *values: str, words: str = "") -> Feature:
-    """A feature whose values are strings, in one column as they are; any strings if none are listed."""
+def category(name: str, *values: str, words: str = "", missing: bool = False) -> Feature:
+    """A feature whose values are strings, in one column as they are; any strings if none are listed.
+
+    With `missing`, a record may have none.
+    """
     for value in values:
         if not isinstance(value, str):
             raise InputError(f"The category {name} has the value {value!r}, which is not a string.")
-    return Feature(name, Kind.CATEGORY, values=values, words=words)
+    return Feature(name, Kind.CATEGORY, values=values, words=words, may_miss=missing)
 
 
-def text(name: str, *, words: str = "") -> Feature:
-    """A feature that is a string."""
-    return Feature(name, Kind.TEXT, words=words)
+def text(name: str, *, words: str = "", missing: bool = False) -> Feature:
+    """A feature that is a string; with `missing`, a record may have none."""
+    return Feature(name, Kind.TEXT, words=words, may_miss=missing)
 
 
 @dataclass(frozen=True)

@@ -42,18 +42,19 @@ def _feature(name: str, column: Any) -> Feature:
     if dtype.kind not in "biufO":
         raise InputError(f"The column {name} holds {dtype}: give its values as numbers or strings.")
     known = column.dropna()
+    may_miss = len(known) < len(column)
     if dtype.kind == "O":
         values = list(dict.fromkeys(getattr(dtype, "categories", known)))
         if not all(isinstance(each, str) for each in values):
             raise InputError(f"The column {name} holds a value that is neither a number nor a string.")
         if len(values) > _MOST_VALUES:
-            return Feature(name, Kind.TEXT, dtype=dtype)
-        return Feature(name, Kind.CATEGORY, values=tuple(sorted(values)), dtype=dtype)
+            return Feature(name, Kind.TEXT, dtype=dtype, may_miss=may_miss)
+        return Feature(name, Kind.CATEGORY, values=tuple(sorted(values)), dtype=dtype, may_miss=may_miss)
     if dtype.kind == "b":
-        return Feature(name, Kind.INTEGER, 0, 1, dtype=dtype)
+        return Feature(name, Kind.INTEGER, 0, 1, dtype=dtype, may_miss=may_miss)
     low, high = (known.min().item(), known.max().item()) if len(known) else (None, None)
     kind = Kind.REAL if dtype.kind == "f" else Kind.INTEGER
-    return Feature(name, kind, low, high, dtype=dtype)
+    return Feature(name, kind, low, high, dtype=dtype, may_miss=may_miss)
 
 
 def with_table(domain: Domain, source: str = "test") -> Domain:

@@ -16,6 +16,7 @@ from dokimos.laws.language.syntax import Law
 #: More changed features than this are counted, not listed.
 _LISTED = 6
 _SHOWN_TEXT = 60
+_NOTHING = "with nothing changed"
 
 
 def describe(case: LawCase, law: Law, domain: Domain) -> str:
@@ -26,6 +27,15 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
     changed = [name for name in predicted.values() if name != base] or [
         name for name in case.values if _comparable(case.inputs[base], case.values[name])
     ]
+    telling = _telling(case, outputs, predicted, base)
+    rest = ""
+    if telling:
+        left = [name for name in outputs if name not in telling and predicted[name] != base]
+        outputs, changed = telling, [predicted[telling[1]]]
+        if any(
+            _changes(case.inputs[base], case.values[predicted[name]], None) != _NOTHING for name in left
+        ):
+            rest = f", otherwise it stays {decision_name(case.values[telling[0]], domain)}"
     clauses = []
     for name in dict.fromkeys(changed):
         record = case.values[name] if name in case.values else case.inputs[name]
@@ -38,7 +48,21 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
     rows = _rows(case)
     where = f" ({rows})" if rows else ""
     outcome = _outcome(case, outputs, predicted, base, domain)
-    return f"{', '.join(filter(None, clauses)) or 'here'} {outcome}{where}"
+    return f"{', '.join(filter(None, clauses)) or 'here'} {outcome}{rest}{where}"
+
+
+def _telling(case: LawCase, outputs: list[str], predicted: dict[str, str], base: str) -> list[str]:
+    """Where several changes are made to one record, and one of them changes the decision: both outputs."""
+    first = [name for name in outputs if predicted.get(name) == base]
+    others = [name for name in outputs if name not in first]
+    if len(first) != 1 or len(others) < 2:
+        return []
+    for name in others:
+        record = case.values.get(predicted.get(name, ""))
+        if not _comparable(case.inputs[base], record):
+            return []
+    unlike = [name for name in others if not _same(case.values[name], case.values[first[0]])]
+    return [*first, *unlike] if len(unlike) == 1 else []
 
 
 def which_case(case: LawCase) -> str:
@@ -93,7 +117,7 @@ def _changes(base: Any, other: Any, layout: Layout | None) -> str:
     flat = [(index, a, b) for index, (a, b) in enumerate(zip(base.ravel(), other.ravel(), strict=True))]
     different = [each for each in flat if not _same(each[1], each[2])]
     if not different:
-        return "with nothing changed"
+        return _NOTHING
     if layout is None or base.ndim != 1:
         listed = [f"feature {index} {_from_to(a, b)}" for index, a, b in different]
     else:

@@ -28,7 +28,7 @@ def equal(left: Value, right: Value) -> Column:
             return constant(False)
         raise NotComparable("a record is compared with something that is not a record")
     if _is_null(left) or _is_null(right):
-        return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
+        return np.asarray(np.logical_and(nulls(left), nulls(right)))
     if (_is_numbers(left) and are_strings(right)) or (are_strings(left) and _is_numbers(right)):
         raise NumberAndString("a number is never equal to a string")
     return np.asarray(np.equal(left, right), dtype=np.bool_)
@@ -50,7 +50,7 @@ def _is_numbers(value: Column) -> bool:
     return value.dtype.kind in "uif"
 
 
-def _nulls(value: Column) -> Column:
+def nulls(value: Column) -> Column:
     """Which values are null: None, or nan."""
     if value.dtype.kind == "f":
         return np.asarray(np.isnan(value))

@@ -31,6 +31,7 @@ from dokimos.laws.engine.sources import InputSource, Pool, find_source, labels_o
 from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
 from dokimos.laws.models.lookup import as_domain_model
+from dokimos.laws.models.same_decisions import expect_faithful_trees
 
 #: Testing stops if the precondition fails more than this many times for each test.
 _DRAWS_PER_TEST = 100
@@ -69,9 +70,11 @@ def test_law(
     source = find_source(settings.source, plan.domain)
     if settings.in_range and plan.domain.layout is None:
         raise InputError(f"{law.name}: its domain declares no FEATURES, so no record can leave its ranges.")
+    loaded = as_domain_model(model, plan.domain)
+    expect_faithful_trees(loaded, plan.domain.layout, source.data if isinstance(source, Pool) else None)
     runner = Runner(
         plan,
-        as_domain_model(model, plan.domain),
+        loaded,
         labels_of(plan.domain, source),
         in_range=settings.in_range,
     )

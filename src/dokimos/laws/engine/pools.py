@@ -15,6 +15,7 @@ from dokimos.core import strict_json
 from dokimos.core.arrays import array_in
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
+from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.domain.tables import is_table, rows_of
 from dokimos.laws.engine.frame import stack
@@ -53,6 +54,16 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         return made
     except (OverflowError, TypeError, ValueError):
         raise InputError(f"{what}: a record holds a value that is not a number.") from None
+
+
+def data_of(domain: Domain) -> NDArray[Any] | None:
+    """The records of a domain's data; None if it has none, or they are not to be had here."""
+    if domain.inputs is None:
+        return None
+    try:
+        return as_records(call_domain(domain.inputs, domain, "inputs"), domain.layout, domain.name)
+    except InputError:
+        return None
 
 
 def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:

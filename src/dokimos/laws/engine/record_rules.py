@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.features import Feature, Kind, Slot
+from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.calls import Failures
-from dokimos.laws.engine.equality import same_values
+from dokimos.laws.engine.equality import nulls, same_values
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import UNCHANGED, Frame, Records
 from dokimos.laws.engine.plan import LawPlan
@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 class RecordRules:
-    """The ranges, kinds and constraints of a domain. A missing value (null) is in every range."""
+    """The ranges, kinds and constraints of a domain. A value is missing only where that is declared."""
 
     def __init__(self, domain: Domain) -> None:
         """Raises LawError if a constraint is wrong."""
@@ -54,7 +54,9 @@ class RecordRules:
     def left_by(self, frame: Frame, names: Sequence[str], base: str) -> Mask:
         """The cases in which one of the records called `names` was changed so that it breaks the rules.
 
-        A record made by a function of the domain counts as changed wherever it differs from `base`.
+        A record made by a function of the domain counts as changed wherever it differs from `base`. A value
+        that is missing, where the domain does not declare that it may be, counts wherever it comes from:
+        such a record is in no set that a law is proven for.
         """
         left = np.zeros(frame.size, dtype=np.bool_)
         origin = frame.values[base]
@@ -62,7 +64,8 @@ class RecordRules:
             records = frame.values[name]
             if not isinstance(records, Records) or not isinstance(origin, Records):
                 continue
-            for _, broken in self._broken(records, origin):
+            is_known = name != base and base in names and _is_from(records, origin)
+            for _, broken in self._broken(records, origin, gaps_in_changes=is_known):
                 left |= broken
         return left
 
@@ -79,19 +82,22 @@ class RecordRules:
                 found += [_reason(rule, one.data[0]) for rule, where in broken if where[0]]
         return tuple(dict.fromkeys(found))
 
-    def _broken(self, records: Records, base: Records) -> list[tuple[Slot | Constraint, Mask]]:
-        """Each rule that the changes to the records may have broken, and in which cases they did."""
+    def _broken(
+        self, records: Records, base: Records, *, gaps_in_changes: bool = False
+    ) -> list[tuple[Slot | Constraint, Mask]]:
+        """Each rule that the changes to the records may have broken, and in which cases they did.
+
+        With `gaps_in_changes`, missing values are looked for only where features were changed.
+        """
         layout, data = self.domain.layout, records.data
-        if (
-            layout is None
-            or records.changed == UNCHANGED
-            or data.ndim != 2
-            or data.shape[1] != layout.width
-        ):
+        if layout is None or data.ndim != 2 or data.shape[1] != layout.width:
             return []
+        among = records.changed if gaps_in_changes else None
+        broken: list[tuple[Slot | Constraint, Mask]] = [*undeclared_gaps(layout, data, among)]
+        if records.changed == UNCHANGED:
+            return broken
         unknown = records.changed is None and data.shape == base.data.shape
         differs = ~same_values(data, base.data) if unknown else None
-        broken: list[tuple[Slot | Constraint, Mask]] = []
         touched = set()
         for slot in layout.slots:
             if records.changed is not None and slot.feature.name not in records.changed:
@@ -141,7 +147,32 @@ def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+    return value is None or bool(value != value)
+
+
+def _is_from(records: Records, base: Records) -> bool:
+    """Whether records are those of `base`, but for the features that they are known to be changed in."""
+    if records.changed is None or records.origin is None or base.origin is None:
+        return False
+    return np.array_equal(records.origin, base.origin)
+
+
+def undeclared_gaps(
+    layout: Layout, data: NDArray[Any], among: frozenset[str] | None = None
+) -> Iterator[tuple[Slot, Mask]]:
+    """The features (`among` some) that records have no value of, which the domain does not declare."""
+    if data.dtype.kind == "f" and among is None:
+        with np.errstate(all="ignore"):
+            if not np.isnan(data.sum()):  # the fastest way to see that there is no nan
+                return
+    for slot in layout.slots:
+        if slot.feature.may_miss or slot.feature.kind is Kind.CHOICE:
+            continue
+        if among is not None and slot.feature.name not in among:
+            continue
+        gaps = nulls(data[:, slot.start])
+        if gaps.any():
+            yield slot, gaps
 
 
 def _is_one_of(value: Any, feature: Feature) -> bool:
@@ -152,9 +183,11 @@ def _reason(rule: Slot | Constraint, record: NDArray[Any]) -> str:
     """The value of a record, and what is declared instead."""
     if isinstance(rule, Slot):
         feature = rule.feature
+        value = record[rule.start]
+        if feature.kind is not Kind.CHOICE and _is_missing(value):
+            return f"{feature.name} is missing"
         if feature.kind is Kind.CHOICE or feature.holds_strings:
             return f"{feature.name} has none of its values"
-        value = record[rule.start]
         shown = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
         kind = "an integer" if feature.kind is Kind.INTEGER else "a number"
         ends = f" from {feature.low:g}" if feature.low is not None else ""

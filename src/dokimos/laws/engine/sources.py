@@ -20,6 +20,8 @@ from dokimos.laws.engine.record_rules import RecordRules
 #: How many records are drawn at a time if some must be redrawn; and when to give up.
 _LEAST_DRAWN = 256
 _LEAST_TRIED, _TRIED_PER_RECORD = 20_000, 1000
+#: How often a value that may be missing is.
+_MISSING_SHARE = 0.1
 
 
 class InputSource(Protocol):
@@ -117,17 +119,20 @@ class Ranges:
             if feature.kind is Kind.CATEGORY:
                 chosen = rng.integers(0, len(feature.values), size=count)
                 data[:, slot.start] = np.array(feature.values, dtype=object)[chosen]
-                continue
-            assert feature.low is not None and feature.high is not None  # range_source has seen to it
-            if feature.kind is Kind.CHOICE:
+            elif feature.kind is Kind.CHOICE:
                 chosen = rng.integers(0, feature.width + feature.has_none, size=count)
                 rows = np.flatnonzero(chosen < feature.width)
                 data[rows, slot.start + chosen[rows]] = 1
-            elif feature.kind is Kind.INTEGER:
-                low, high = int(feature.low), int(feature.high)
-                data[:, slot.start] = rng.integers(low, high, size=count, endpoint=True)
             else:
-                data[:, slot.start] = rng.uniform(feature.low, feature.high, size=count)
+                assert feature.low is not None and feature.high is not None  # range_source has seen to it
+                if feature.kind is Kind.INTEGER:
+                    low, high = int(feature.low), int(feature.high)
+                    data[:, slot.start] = rng.integers(low, high, size=count, endpoint=True)
+                else:
+                    data[:, slot.start] = rng.uniform(feature.low, feature.high, size=count)
+            if feature.may_miss:
+                gaps = rng.random(count) < _MISSING_SHARE
+                data[gaps, slot.start] = None if feature.holds_strings else np.nan
         return data
 
     def at(self, rows: Rows) -> Records:

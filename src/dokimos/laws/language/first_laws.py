@@ -15,7 +15,7 @@ import numpy as np
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.csv_tables import Cell, CsvTable, column_feature
 from dokimos.laws.domain.features import Feature, Kind
-from dokimos.laws.language.templates import new_law
+from dokimos.laws.language.templates import new_law, number_text
 
 #: Features that decisions should rarely depend on: the fairness law prefers one of these.
 _PROTECTED = re.compile(r"sex|gender|race|ethnic|religion|nation|origin|foreign|skin|disab", re.IGNORECASE)
@@ -153,6 +153,8 @@ def _declared(feature: Feature) -> str:
         parts += [repr(feature.low), repr(feature.high)]
     if feature.dtype is not None:
         parts.append(f"dtype={_string(feature.dtype)}")
+    if feature.may_miss:
+        parts.append("missing=True")
     return f"{_constructor(feature)}({', '.join(parts)})"
 
 
@@ -229,4 +231,19 @@ def _law(template: str, feature: Feature, target: PredictedColumn, domain: str) 
         tolerance=target.tolerance,
         whole=whole,
         any_name=True,
+        others=_others(feature),
     )
+
+
+def _others(feature: Feature) -> tuple[str, ...]:
+    """All values of a feature, as laws write them; one drawn from its range if it is a number."""
+    if _is_flag(feature) and not feature.may_miss:
+        return ("1 - x1.{feature}",)
+    if _is_flag(feature):
+        return ("0", "1")
+    if feature.values:
+        return tuple(_string(each) for each in feature.values)
+    if feature.low is None or feature.high is None:
+        return ()
+    draw = "randInt" if feature.kind is Kind.INTEGER else "randReal"
+    return (f"{draw}({number_text(feature.low)}, {number_text(feature.high)})",)

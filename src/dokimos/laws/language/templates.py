@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dokimos.core.errors import InputError
@@ -73,11 +73,14 @@ def new_law(
     tolerance: float = 0,
     whole: bool | None = None,
     any_name: bool = False,
+    others: Sequence[str] = (),
 ) -> str:
     """The text of a law made from a template. Raises InputError.
 
     Changes are integers if `amount` is, unless `whole` says otherwise. With a `tolerance`, predictions are
-    numbers and may differ by that much. With `any_name`, a feature may have any name.
+    numbers and may differ by that much. With `any_name`, a feature may have any name. With `others`, laws
+    that a feature does not matter set it to each of these expressions, in the same record; otherwise to the
+    value of another record, as a template knows no values.
     """
     if template not in TEMPLATES:
         raise unknown_name("template", template, list(TEMPLATES))
@@ -87,27 +90,40 @@ def new_law(
         raise InputError(f"The largest change must be above 0 and below {_MOST:,}, not {amount:g}.")
     if not 0 <= tolerance < _MOST:
         raise InputError(f"The tolerance must be at least 0 and below {_MOST:,}, not {tolerance:g}.")
-    most = _number(amount)
+    most = number_text(amount)
     more = (
         f"randInt(1, {most})"
         if float(amount).is_integer() and whole is not False
         else f"randReal(0, {most})"
     )
     noise = f"randInt(-{most}, {most})" if whole else f"randReal(-{most}, {most})"
+    parts = _compared(tolerance)
     filled = TEMPLATES[template].text.format(
-        feature="{feature}", amount=most, more=more, noise=noise, **_compared(tolerance)
+        feature="{feature}", amount=most, more=more, noise=noise, **parts
     )
+    if others and template in ("fair", "invariant"):
+        filled = filled.partition("\n")[0] + "\n" + _each_of(others, parts["same"])
     if domain is not None:
         comment, _, rest = filled.partition("\n")
         filled = f"{comment}\nimport {domain};\n{rest}"
     return _about(filled, feature)
 
 
+def _each_of(others: Sequence[str], same: str) -> str:
+    """The law that one record, with a feature set to each of some expressions, is decided alike."""
+    numbers = range(2, len(others) + 2)
+    lines = ["input x1;"]
+    lines += [f"var x{k} := x1[{{feature}} := {each}];" for k, each in zip(numbers, others, strict=True)]
+    lines += [f"output d{k};" for k in (1, *numbers)]
+    lines += ["{", *(f"    d{k} = predict(x{k})" for k in (1, *numbers)), "}"]
+    return "\n".join([*lines, f"ensures {' && '.join(same.replace('d2', f'd{k}') for k in numbers)};\n"])
+
+
 def _compared(tolerance: float) -> dict[str, str]:
     """The parts of a template that depend on a tolerance."""
     if not tolerance:
         return {"what": "decision", "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
-    most = _number(tolerance)
+    most = number_text(tolerance)
     return {
         "what": "prediction",
         "within": f" by more than {most}",
@@ -117,7 +133,7 @@ def _compared(tolerance: float) -> dict[str, str]:
     }
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     """A number as laws write it."""
     if float(value).is_integer():
         return str(int(value))

@@ -20,6 +20,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
+from dokimos.laws.models.handing import EVERY, placed_trees, plain_columns
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoded, encoding_of
 from dokimos.laws.models.neurons import neuron_function
 from dokimos.laws.models.onnx_classifiers import label_classifier
@@ -89,11 +90,24 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
         raise InputError(f"{name}: is a model of {XGBOOST}.")
     ensemble = read_trees(content, name=name)
-    own = domain is not None and domain.decide is not None
+    own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
     decide = decision_of(domain) if own else ensemble.decide
-    scores = encoded(ensemble, encoding_of(domain))
-    classes = network_classes(scores, ensemble.classes)
-    return Model(name, scores, decide, hashlib.sha256(content).hexdigest(), classes, made_of=ensemble)
+    has_code = domain is not None and domain.encode is not None  # which gives the columns, in their order
+    columns = EVERY if has_code else plain_columns(ensemble.names, domain, name=name)
+    if columns is None:
+        raise InputError(f"{name}: the trees take numbers, but one of their columns is not a number.")
+    if isinstance(columns, slice):
+        scores = encoded(ensemble, encoding_of(domain))
+    else:
+        scores = lambda records: ensemble(np.asarray(records)[:, columns])  # noqa: E731
+    return Model(
+        name,
+        scores,
+        decide,
+        hashlib.sha256(content).hexdigest(),
+        network_classes(scores, ensemble.classes),
+        made_of=placed_trees(ensemble, columns, domain),
+    )
 
 
 def warn_of_code(path: Path, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.models.categories import category_columns, fitted_names
+from dokimos.laws.models.trees import Ensemble
 
 Rows = NDArray[Any]
 
@@ -37,20 +38,54 @@ def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Ro
     needed = set(_needed(estimator, wanted)) if fitted else set(wanted)
     for column in wanted:
         if slots[column] is None and column in needed:
-            hint = did_you_mean(column, layout.names)
-            raise InputError(
-                f"{name}: the model was fitted on the column {column}, but no feature has that name{hint}."
-            )
+            raise _no_feature(column, layout, name)
     known = {column: slot for column, slot in slots.items() if slot is not None}
     categories = category_columns(estimator, known)
     return lambda records: _table(records, known, categories)
 
 
-def takes_columns(estimator: Any, domain: Domain | None) -> bool:
-    """Whether the estimator takes records as plain numbers, by the position of columns and not by name."""
+#: Which columns of records a model takes: all as they are, or these, in this order.
+Columns = slice | list[int]
+EVERY = slice(None)
+
+
+def plain_columns(names: Sequence[str], domain: Domain | None, *, name: str) -> Columns | None:
+    """The columns of records that a model with columns of these names takes, as plain numbers.
+
+    Without names, or without a layout, they are taken by position. None if one is not a column of numbers,
+    as a choice that the model takes as one column of strings. Raises InputError if a column is not the name
+    of a feature.
+    """
     layout = None if domain is None else domain.layout
-    from_table = layout is not None and all(feature.dtype is not None for feature in layout.features)
-    return not fitted_names(estimator) and not from_table
+    if layout is None:
+        return EVERY
+    if not names and all(feature.dtype is not None for feature in layout.features):
+        names = [feature.name for feature in layout.features]  # as `handing` puts them together
+    if not names:
+        return EVERY
+    slots = [_slot(layout, each) for each in names]
+    for column, slot in zip(names, slots, strict=True):
+        if slot is None:
+            raise _no_feature(column, layout, name)
+    known = [slot for slot in slots if slot is not None]
+    if any(slot.feature.kind is Kind.CHOICE or slot.feature.holds_strings for slot in known):
+        return None
+    return [slot.start for slot in known]
+
+
+def placed_trees(trees: Ensemble, columns: Columns, domain: Domain | None) -> Ensemble:
+    """Trees as a function of the records of a domain, of which they take these columns."""
+    layout = None if domain is None else domain.layout
+    if layout is None or isinstance(columns, slice) or len(columns) != trees.inputs:
+        return trees
+    return trees.over(columns, layout.width)
+
+
+def _no_feature(column: str, layout: Layout, name: str) -> InputError:
+    hint = did_you_mean(column, layout.names)
+    return InputError(
+        f"{name}: the model was fitted on the column {column}, but no feature has that name{hint}."
+    )
 
 
 def _slot(layout: Layout, column: str) -> Slot | None:

@@ -30,6 +30,8 @@ class Model:
     #: The trees, or the content of the ONNX file, that take records column by column; None for anything
     #: else.
     made_of: Ensemble | bytes | None = None
+    #: What `made_of` was read from, which makes one prediction for each record; None for a file's own form.
+    original: Callable[[Rows], NDArray[Any]] | None = None
 
     @cached_property
     def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:
@@ -77,8 +79,27 @@ def encoded(function: Callable[[Rows], Any], encode: Callable[[Rows], Rows]) -> 
 
 
 def decision_of(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """The function that turns scores into decisions: the domain's `decide`, or the index of the largest."""
-    return largest if domain is None or domain.decide is None else domain.decide
+    """The function that turns scores into decisions: the domain's `decide`, or the index of the largest.
+
+    Where the domain declares CLASSES, and has no `decide`, a number that is none of them raises InputError.
+    """
+    if domain is None or (domain.decide is None and len(domain.classes) < 2):
+        return largest
+    return domain.decide or (lambda scores: _among_classes(largest(scores), domain))
+
+
+def _among_classes(decisions: NDArray[Any], domain: Domain) -> NDArray[Any]:
+    if decisions.dtype.kind != "f":
+        return decisions
+    between = decisions[np.isfinite(decisions) & (np.floor(decisions) != decisions)]
+    if len(between) == 0:
+        return decisions
+    kind = "probability" if ((between > 0) & (between < 1)).all() else "score"
+    raise InputError(
+        f"Domain {domain.name}: the model gives one number for each record, such as {between[0]:g}: a "
+        f"{kind}, not one of its {len(domain.classes)} CLASSES; say in the domain how to decide, for "
+        "example `def decide(scores): return scores.reshape(-1) > 0.5`."
+    )
 
 
 def as_numbers(records: Rows, name: str) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
 from dokimos.laws.models.boosters import booster_model
 from dokimos.laws.models.class_scores import Rows, estimator_classes
-from dokimos.laws.models.handing import handing, takes_columns
+from dokimos.laws.models.handing import handing, placed_trees, plain_columns
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoding_of
 from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
 
@@ -34,11 +34,24 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         # A policy of stable-baselines3 draws its actions at random unless asked not to.
         options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
         hand = handing(given, domain, name=name)
-        native = native_predict(given, hand)
-        predict = native or (lambda records: _first(given.predict(hand(records), **options)))
         classes = estimator_classes(given, hand)
-        trees = read_sklearn(given) if takes_columns(given, domain) else None
-        return Model(name, predict, decision_of(domain), sha256, classes, made_of=trees)
+
+        def predict(records: Rows) -> NDArray[Any]:
+            return _first(given.predict(hand(records), **options))
+
+        trees = read_sklearn(given)
+        columns = None if trees is None else plain_columns(trees.names, domain, name=name)
+        if trees is None or columns is None:
+            return Model(name, predict, decision_of(domain), sha256, classes)
+        return Model(
+            name,
+            native_predict(trees, columns, predict),
+            decision_of(domain),
+            sha256,
+            classes,
+            made_of=placed_trees(trees, columns, domain),
+            original=predict,
+        )
     if not callable(given):
         raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
     if getattr(given, "batched", False):

@@ -7,11 +7,14 @@ is not recognised here is left to the estimator's own `predict`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.laws.models.categories import fitted_names
+from dokimos.laws.models.handing import Columns
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 
 _SINGLE = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
@@ -27,7 +30,9 @@ _BOOSTED = ("GradientBoostingClassifier", "GradientBoostingRegressor")
 def read_sklearn(estimator: Any) -> Ensemble | None:
     """The fitted tree or ensemble as ours; None if it is not of a kind known here.
 
-    On records whose numbers are finite in float32 the decisions are those of `estimator.predict`.
+    On records whose numbers are finite in float32, or missing, the decisions are those of
+    `estimator.predict`. Its columns are those that the estimator was fitted on, with their names if it was
+    fitted on a DataFrame.
     """
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn."):
@@ -39,26 +44,23 @@ def read_sklearn(estimator: Any) -> Ensemble | None:
 
 
 def native_predict(
-    estimator: Any, hand: Callable[[NDArray[Any]], Any] = np.asarray
-) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """What `estimator.predict` computes, natively if `read_sklearn` reads it; None if it does not.
+    ensemble: Ensemble, columns: Columns, original: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """What the `original` computes, by trees that were read from it.
 
-    `hand` turns records into the estimator's input. Records that do not fit, or have numbers that are not
-    finite in float32, go to the estimator itself.
+    `columns` are those of the records that the trees take, in their order. Records that do not fit, or have
+    numbers that are infinite in float32, go to the original itself.
     """
-    ensemble = read_sklearn(estimator)
-    if ensemble is None:
-        return None
 
     def predict(records: NDArray[Any]) -> NDArray[Any]:
-        given = hand(records)
         try:
             with np.errstate(over="ignore"):
-                rows = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError):
-            return np.asarray(estimator.predict(given))
-        if rows.ndim != 2 or rows.shape[1] != ensemble.inputs or not np.isfinite(rows).all():
-            return np.asarray(estimator.predict(given))
+                rows = np.asarray(np.asarray(records)[:, columns], dtype=np.float32)
+        except (IndexError, TypeError, ValueError):
+            return original(records)
+        is_plain = np.isfinite(rows) | np.isnan(rows) if ensemble.takes_missing else np.isfinite(rows)
+        if rows.ndim != 2 or rows.shape[1] != ensemble.inputs or not is_plain.all():
+            return original(records)
         return ensemble.decide(ensemble(rows))
 
     return predict
@@ -66,14 +68,23 @@ def native_predict(
 
 def _ensemble(estimator: Any, kind: str) -> Ensemble | None:
     inputs = int(estimator.n_features_in_)
-    classes = _classes(estimator)
+    classes, names = _classes(estimator), fitted_names(estimator)
     if kind in _SINGLE or kind in _FORESTS:
         if estimator.n_outputs_ != 1:
             return None
         members = [estimator] if kind in _SINGLE else list(estimator.estimators_)
         trees = [_tree(each.tree_) for each in members]
         base = np.zeros(trees[0].value.shape[1])
-        return Ensemble(trees, inputs=inputs, base=base, divide=len(trees), single=True, classes=classes)
+        return Ensemble(
+            trees,
+            inputs=inputs,
+            base=base,
+            divide=len(trees),
+            single=True,
+            classes=classes,
+            takes_missing=_allows_nan(members[0]),
+            names=names,
+        )
     if kind in _BOOSTED:
         members = estimator.estimators_
         scores = members.shape[1]
@@ -92,7 +103,16 @@ def _ensemble(estimator: Any, kind: str) -> Ensemble | None:
             for k, tree in enumerate(stage)
         ]
         scale = float(estimator.learning_rate)
-        return Ensemble(trees, inputs=inputs, base=base, scale=scale, single=True, classes=classes)
+        return Ensemble(
+            trees,
+            inputs=inputs,
+            base=base,
+            scale=scale,
+            single=True,
+            classes=classes,
+            takes_missing=False,
+            names=names,
+        )
     return None
 
 
@@ -109,17 +129,29 @@ def _tree(tree: Any) -> DecisionTree:
     value = np.asarray(tree.value, dtype=np.float64)[:, 0, :]
     if value.shape[1] > 1 and value[0].sum() > 1.5:
         value = value / value.sum(axis=1, keepdims=True)
+    missing = getattr(tree, "missing_go_to_left", None)  # a uint8 for each node; since scikit-learn 1.3
+    # A split on "missing or not" has an infinite threshold, which no file holds: no float32 is between.
+    most = np.finfo(np.float64).max
     return DecisionTree(
         feature,
-        np.asarray(tree.threshold, dtype=np.float64),
+        np.clip(np.asarray(tree.threshold, dtype=np.float64), -most, most),
         np.asarray(tree.children_left, dtype=np.int64),
         np.asarray(tree.children_right, dtype=np.int64),
         value,
+        None if missing is None else np.asarray(missing, dtype=np.bool_) & (feature >= 0),
     )
+
+
+def _allows_nan(tree: Any) -> bool:
+    """Whether a fitted tree decides where a value is missing."""
+    if hasattr(tree, "__sklearn_tags__"):  # since scikit-learn 1.6
+        return bool(tree.__sklearn_tags__().input_tags.allow_nan)
+    tags: dict[str, Any] = tree._more_tags() if hasattr(tree, "_more_tags") else {}
+    return bool(tags.get("allow_nan", False))
 
 
 def _placed(tree: DecisionTree, column: int, columns: int) -> DecisionTree:
     """A tree with one score as a tree with several scores, the others 0."""
     value = np.zeros((len(tree.value), columns))
     value[:, column] = tree.value[:, 0]
-    return DecisionTree(tree.feature, tree.threshold, tree.left, tree.right, value)
+    return replace(tree, value=value)

@@ -37,6 +37,8 @@ class _TreesForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     divide: float = 1.0
     float32: bool = False
     classes: list[bool | int | float | str] = []
+    names: list[str] | UnsetType = UNSET
+    takes_missing: bool | UnsetType = UNSET
     trees: list[_TreeForm]
 
 
@@ -49,6 +51,8 @@ def write_trees(ensemble: Ensemble) -> bytes:
         divide=ensemble.divide,
         float32=ensemble.single,
         classes=list(ensemble.classes),
+        names=list(ensemble.names) or UNSET,
+        takes_missing=UNSET if ensemble.takes_missing else False,
         trees=[
             _TreeForm(
                 tree.feature.tolist(),
@@ -80,6 +84,11 @@ def _ensemble(form: _TreesForm) -> Ensemble:
     scores = len(form.base)
     if not form.trees or not scores:
         raise ValueError("there is no tree, or no score")
+    names = () if form.names is UNSET else tuple(form.names)
+    if names and (len(names) != form.inputs or len(set(names)) != len(names)):
+        raise ValueError(
+            f"there must be one name, different from the others, for each of {form.inputs} inputs"
+        )
     if form.classes and len(form.classes) != scores:
         raise ValueError(f"there must be one class, a name or a number, for each of {scores} scores")
     if not (np.isfinite([*form.base, form.scale, form.divide]).all() and form.divide != 0):
@@ -92,6 +101,8 @@ def _ensemble(form: _TreesForm) -> Ensemble:
         divide=form.divide,
         single=form.float32,
         classes=form.classes,
+        takes_missing=form.takes_missing is not False,
+        names=names,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class Ensemble:
 
     It is computed in doubles, in this order. With `single`, records are rounded to float32 before they are
     compared, as scikit-learn does. The decision is the index of the largest score, or the entry of
-    `classes` at that index; a single score is the decision itself.
+    `classes` at that index; a single score is the decision itself. Without `takes_missing`, there is no
+    score for a record with nan. `names` are those of the columns, where they are known.
     """
 
     def __init__(
@@ -57,8 +58,11 @@ class Ensemble:
         divide: float = 1.0,
         single: bool = False,
         classes: Sequence[float | str] = (),
+        takes_missing: bool = True,
+        names: Sequence[str] = (),
     ) -> None:
         self.trees, self.inputs, self.single = tuple(trees), inputs, single
+        self.takes_missing, self.names = takes_missing, tuple(names)
         self.base = np.array(list(base), dtype=np.float64)
         self.scale, self.divide, self.classes = scale, divide, tuple(classes)
         kinds = {type(each) for each in self.classes}
@@ -80,8 +84,25 @@ class Ensemble:
         )
         self._depth = max(tree.depth for tree in self.trees)
 
+    def over(self, columns: Sequence[int], inputs: int) -> Ensemble:
+        """The same function of wider records: what was column k is the column `columns[k]`."""
+        place = np.array([*columns, LEAF], dtype=np.int64)  # a leaf, -1, stays one
+        return Ensemble(
+            [replace(tree, feature=place[tree.feature]) for tree in self.trees],
+            inputs=inputs,
+            base=self.base,
+            scale=self.scale,
+            divide=self.divide,
+            single=self.single,
+            classes=self.classes,
+            takes_missing=self.takes_missing,
+        )
+
     def __call__(self, records: NDArray[Any]) -> NDArray[np.float64]:
-        """One row of scores for each record. Raises ValueError if the number of columns is wrong."""
+        """One row of scores for each record.
+
+        Raises ValueError if the number of columns is wrong, or a value is missing that must not be.
+        """
         rows = np.asarray(records, dtype=np.float32 if self.single else np.float64)
         rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
         if rows.shape[1] != self.inputs:
@@ -105,6 +126,8 @@ class Ensemble:
         starts = (np.arange(len(rows), dtype=np.int32) * self.inputs)[None, :]
         nodes = np.repeat(self._roots, len(rows)).reshape(len(self.trees), len(rows))
         any_missing = bool(np.isnan(flat).any())
+        if any_missing and not self.takes_missing:
+            raise ValueError("a value is missing, and these trees decide nothing then")
         for _ in range(self._depth):
             values = flat.take(self._feature.take(nodes) + starts)
             goes_left = values <= self._threshold.take(nodes)

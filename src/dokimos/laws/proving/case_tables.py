@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.laws.proving.searching import ExactCase
-from dokimos.laws.proving.terms import Comparison, Every, Formula, Quantity, Sign
+from dokimos.laws.proving.terms import ALWAYS, Comparison, Every, Formula, Quantity, Sign
 from dokimos.laws.proving.zones import Grid, Options, Span, Values, exact
 
 Table = NDArray[np.float64]
@@ -151,6 +151,8 @@ class CaseTables:
         for slot, quantity in zip(layout.slots, record.features, strict=True):
             values = _value(quantity, cases)
             if slot.feature.kind is not Kind.CHOICE:
+                for gap in quantity.gaps:
+                    values = np.where(True if gap == ALWAYS else cases[:, gap] == 1, np.nan, values)
                 made[:, slot.start] = values
                 continue
             rows = np.flatnonzero(values >= 0)

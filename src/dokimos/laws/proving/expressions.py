@@ -13,7 +13,7 @@ from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.references import constant, feature_reference
 from dokimos.laws.language.syntax import Expression, Position
-from dokimos.laws.proving.terms import Comparison, Either, Every, Formula, Quantity, Sign, truth
+from dokimos.laws.proving.terms import ALWAYS, Comparison, Either, Every, Formula, Quantity, Sign, truth
 from dokimos.laws.proving.zones import Number, exact
 
 
@@ -35,6 +35,8 @@ class Record:
 #: What an expression may evaluate to: a number, a truth value, a record or a string.
 Meaning = Quantity | Formula | Record | str
 
+#: The literal `null`.
+NULL = Quantity(0, (), frozenset({ALWAYS}))
 _ORDER = {"<": Sign.BELOW, "<=": Sign.AT_MOST, ">": Sign.BELOW, ">=": Sign.AT_MOST}
 
 
@@ -54,9 +56,14 @@ class ExpressionReader:
     def number(self, expression: Expression) -> Quantity:
         """The value of an expression that must be a number."""
         value = self.value(expression)
-        if not isinstance(value, Quantity):
+        if not isinstance(value, Quantity) or ALWAYS in value.gaps:
             raise Refusal("a linear number is needed here", expression.at)
         return value
+
+    def _set(self, expression: Expression) -> Quantity:
+        """The value that a feature is set to: a number, or `null`."""
+        value = self.value(expression)
+        return value if value == NULL else self.number(expression)
 
     def condition(self, expression: Expression) -> Formula:
         """The value of an expression that must be a truth value."""
@@ -118,7 +125,7 @@ class ExpressionReader:
     def _updated(self, update: laws.Update) -> Record:
         features = list(self._record(update.record).features)
         for feature, value in update.changes:
-            features[self._place(feature, update)] = self.number(value)
+            features[self._place(feature, update)] = self._set(value)
         return Record(tuple(features))
 
     def _forall(self, forall: laws.ForAll) -> Formula:
@@ -143,7 +150,7 @@ class ExpressionReader:
                 return self._record(call.arguments[0]).features[self._feature(call)]
             case "setFeat":
                 features = list(self._record(call.arguments[0]).features)
-                features[self._feature(call)] = self.number(call.arguments[2])
+                features[self._feature(call)] = self._set(call.arguments[2])
                 return Record(tuple(features))
             case "label":
                 raise Refusal("label(x) is known only for rows of a data set, not for all records", call.at)
@@ -188,14 +195,16 @@ class ExpressionReader:
             return truth(left < right or (left == right and _ORDER[binary.operator] is Sign.AT_MOST))
         if not isinstance(left, Quantity) or not isinstance(right, Quantity):
             raise Refusal("only linear numbers can be ordered here", binary.at)
-        return Comparison(left.plus(right, -1), _ORDER[binary.operator])
+        return _compared(left, right, _ORDER[binary.operator])
 
     def _same(self, left: Meaning, right: Meaning, where: Expression) -> Formula:
         if isinstance(left, Quantity) and isinstance(right, Quantity):
-            return Comparison(left.plus(right, -1), Sign.ZERO)
+            if NULL in (left, right):
+                return Every((left.there.negated(), right.there.negated()))
+            return _compared(left, right, Sign.ZERO)
         if isinstance(left, Record) and isinstance(right, Record):
             pairs = zip(left.features, right.features, strict=True)
-            return Every(tuple(Comparison(a.plus(b, -1), Sign.ZERO) for a, b in pairs))
+            return Every(tuple(_same_feature(a, b) for a, b in pairs))
         if isinstance(left, str) and isinstance(right, str):
             return truth(left == right)
         logic = Comparison | Every | Either
@@ -220,6 +229,19 @@ class ExpressionReader:
         raise Refusal(f"`{binary.operator}` here is not linear in the features", binary.at)
 
 
+def _compared(left: Quantity, right: Quantity, sign: Sign) -> Formula:
+    """How left − right compares with 0; false where one of them is missing, as in a test of the law."""
+    compared = Comparison(left.plus(right, -1), sign)
+    return Every((left.there, right.there, compared)) if left.gaps or right.gaps else compared
+
+
+def _same_feature(left: Quantity, right: Quantity) -> Formula:
+    """Whether two records have the same value of a feature, or both have none."""
+    both_missing = Every((left.there.negated(), right.there.negated()))
+    same = _compared(left, right, Sign.ZERO)
+    return Either((both_missing, same)) if left.gaps and right.gaps else same
+
+
 def _inverse(number: Number) -> Number:
     return exact(1 / Fraction(number))
 
@@ -227,6 +249,8 @@ def _inverse(number: Number) -> Number:
 def meaning_of(value: Any, at: Position | None = None) -> Meaning:
     """A Python value as a law compares it."""
     plain = value.item() if hasattr(value, "item") else value
+    if plain is None:
+        return NULL
     if isinstance(plain, bool):
         return truth(plain)
     if isinstance(plain, str):

@@ -45,7 +45,13 @@ class NetworkReach:
                 "columns; give a network of this domain"
             )
         if self.classes < 2:
-            raise Refusal("the network gives one number, not a score for each class")
+            raise Refusal(
+                "the network gives one number, not a score for each class; what `decide` makes of it can "
+                "be tested, not proven"
+            )
+        for feature in layout.features:
+            if feature.may_miss:
+                raise Refusal(f"{feature.name} may be missing, and a network has no scores then")
 
     @property
     def classes(self) -> int:
@@ -86,6 +92,13 @@ class NetworkReach:
         except InputError:
             return None
         return error if np.isfinite(error).all() else None
+
+    def scores(self, rows: Floats) -> Floats:
+        """The scores of each row, as float32 numbers, by the layers that were read, in doubles."""
+        values = np.asarray(rows, dtype=np.float32).astype(np.float64)
+        for number, layer in enumerate(self.layers):
+            values = (np.maximum(values, 0.0) if number else values) @ layer.weights.T + layer.biases
+        return values
 
     def leads(self, box: Interval) -> Floats:
         """For each box, and each pair (a, b), a lower bound of score a − score b over the box."""

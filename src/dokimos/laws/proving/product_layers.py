@@ -17,6 +17,7 @@ from dokimos.core.errors import DokimosError
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.float32_ends import float32_end
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.outward import Floats
 from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
 from dokimos.properties.lowering import Lowered
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Point, Property, Signature
@@ -36,6 +37,10 @@ class ProductInstance:
     network: bytes
     property: Property
     inputs: tuple[tuple[int, ...], ...]
+
+    def columns(self, points: Floats) -> Floats:
+        """The inputs of the copies, one copy after the other, at inputs of the network, row by row."""
+        return np.stack([points[:, list(parts)].sum(axis=1) for parts in self.inputs], axis=1)
 
     def point(self, columns: Sequence[Fraction]) -> Point:
         """The input of the network at which the inputs of the copies are these."""

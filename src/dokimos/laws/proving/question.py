@@ -26,7 +26,8 @@ class CaseVariable:
 class PredictedRecord:
     """A record that the model decides on: the value of each feature, by its place in the layout.
 
-    That of a choice is the index of what is chosen. Each is a number, or a variable of the question.
+    That of a choice is the index of what is chosen. Each is a number, or a variable of the question, and
+    may be missing in some cases.
     """
 
     name: str
@@ -80,7 +81,9 @@ class LawQuestion:
         made = np.zeros(self.layout.width)
         for slot, feature in zip(self.layout.slots, record.features, strict=True):
             value = feature.at(case)
-            if slot.feature.kind is not Kind.CHOICE:
+            if feature.is_missing(case):
+                made[slot.start] = np.nan
+            elif slot.feature.kind is not Kind.CHOICE:
                 made[slot.start] = float(value)
             elif value >= 0:
                 made[slot.start + int(value)] = 1.0

@@ -72,7 +72,7 @@ class CaseReplay:
         return True
 
     def case_of(self, given: LawCase) -> ExactCase | None:
-        """The case of the question that a case of the law is; None if it is none. Raises Refusal.
+        """The case of the question that a case of the law is; None if it is none, or many. Raises Refusal.
 
         What the inputs and the draws are is known; each of them is linear in the variables, which are found
         one after the other.
@@ -81,11 +81,16 @@ class CaseReplay:
         if len(given.draws) != len(question.draws):
             return None
         known: list[tuple[Quantity, Number]] = []
+        found: dict[int, Number] = {}
         for each in question.inputs:
             row = row_numbers(question.layout, given.inputs[each.name])
-            known += zip(each.features, (_value(slot, row) for slot in question.layout.slots), strict=True)
+            for slot, feature in zip(question.layout.slots, each.features, strict=True):
+                value = _value(slot, row)
+                if value is None:
+                    return None  # many cases of the question are this one
+                known.append((feature, value))
+                found |= dict.fromkeys(feature.gaps, 0)
         known += zip(question.draws, (exact(Fraction(each)) for each in given.draws), strict=True)
-        found: dict[int, Number] = {}
         for _ in question.variables:
             for quantity, value in known:
                 left = [(variable, factor) for variable, factor in quantity.terms if variable not in found]
@@ -105,7 +110,7 @@ class CaseReplay:
         return LawCase(inputs, dict.fromkeys(inputs), draws, seed=0, values={})
 
 
-def _value(slot: Slot, row: Sequence[Number]) -> Number:
+def _value(slot: Slot, row: Sequence[Number | None]) -> Number | None:
     return chosen(slot, row) if slot.feature.kind is Kind.CHOICE else row[slot.start]
 
 

@@ -48,7 +48,8 @@ class LawDecision:
     `over` is the set of cases, `step` is what decided. A proven law has the `cover` that proves it, and
     `semantics` says in which arithmetic it holds: as the model computes, or over the reals. A violated one
     has a `case` of the question that was run again, and the `violation` that this was reduced to; for an
-    open one, `share` of the set is undecided; a refused one has a `reason`.
+    open one, `share` of the set is undecided; a refused one has a `reason`. `left_out` says which rows of
+    the data are not in the set.
     """
 
     law: Law
@@ -65,6 +66,7 @@ class LawDecision:
     share: float = 0.0
     reason: str = ""
     seconds: float = 0.0
+    left_out: str = ""
 
     def as_result(self) -> LawResult:
         """The violation as the result of a test of one case, which files of violations hold."""

@@ -38,12 +38,13 @@ _GUIDED_SHARE = 0.25
 class RowDecision:
     """What is known about a law around one row.
 
-    A proven row has a cover of the cases around it; with `in_float32` the law holds in float32 too; with
-    `is_empty` there are no such cases. A violated row has a case, run again and exact.
+    A column that is None is missing. A proven row has a cover of the cases around it; with `in_float32` the
+    law holds in float32 too; with `is_empty` there are no such cases. A violated row has a case, run again
+    and exact.
     """
 
     row: int
-    columns: tuple[Number, ...]
+    columns: tuple[Number | None, ...]
     answer: LawAnswer
     cover: Cover | None = None
     case: ExactCase | None = None
@@ -135,7 +136,7 @@ class _Rows:
         self._replay = CaseReplay(plan, model, stated.question, decided)
         self._scores = model.made_of if callable(model.made_of) else model.scores
 
-    def decide(self, rows: Sequence[tuple[int, tuple[Number, ...], Zone]]) -> list[RowDecision]:
+    def decide(self, rows: Sequence[tuple[int, tuple[Number | None, ...], Zone]]) -> list[RowDecision]:
         """What is known around each row: its number, its columns and the zone around it."""
         stated = self._stated
         zones = [zone for _, _, zone in rows]

@@ -34,18 +34,21 @@ from dokimos.laws.proving.rechecking import StatedLaw, state_law
 from dokimos.laws.proving.replaying import CaseReplay
 from dokimos.laws.proving.results import LawAnswer
 from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
-from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.proving.zones import Zone, exact
+from dokimos.laws.proving.row_zones import Tolerance, number_or_none
+from dokimos.laws.proving.zones import Zone
 
 FORMAT = "dokimos-law-rows"
 _VERSION = 1
 
 
 class _RowForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of the data set, and what proves or violates the law around it; neither if that is open."""
+    """A row of the data set, and what proves or violates the law around it; neither if that is open.
+
+    A column that is null is missing.
+    """
 
     row: int
-    columns: list[str]
+    columns: list[str | None]
     cover: WrittenCover | None = None
     case: list[str] | None = None
     in_float32: bool = False
@@ -78,7 +81,7 @@ def save_rows(decision: RowsDecision, path: Path) -> None:
         rows=[
             _RowForm(
                 row=each.row,
-                columns=[str(value) for value in each.columns],
+                columns=[None if value is None else str(value) for value in each.columns],
                 cover=None if each.cover is None else written_cover(each.cover),
                 case=None if each.case is None else [str(value) for value in each.case],
                 in_float32=each.in_float32,
@@ -105,7 +108,7 @@ def _row(form: _RowForm, path: Path) -> RowDecision:
     cover = None if form.cover is None else cover_from(form.cover, path)
     case = None if form.case is None else tuple(number_from(each, path) for each in form.case)
     answer = LawAnswer.PROVEN if cover else LawAnswer.VIOLATED if case else LawAnswer.OPEN
-    columns = tuple(number_from(each, path) for each in form.columns)
+    columns = tuple(None if each is None else number_from(each, path) for each in form.columns)
     return RowDecision(form.row, columns, answer, cover, case, form.in_float32)
 
 
@@ -187,5 +190,6 @@ def _require_violated(
 def compare_rows(saved: SavedRows, data: NDArray[Any]) -> None:
     """Check that the rows of a file are rows of the data set. Raises InvalidProof."""
     for each in saved.rows:
-        if not 0 <= each.row < len(data) or [exact(float(x)) for x in data[each.row]] != list(each.columns):
+        own = map(number_or_none, data[each.row]) if 0 <= each.row < len(data) else ()
+        if tuple(own) != each.columns:
             raise InvalidProof(f"row {each.row} (0-based): is not that row of the data set")

@@ -14,6 +14,9 @@ from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.zones import Number, Options, Span, Values, Zone, exact
 
+#: Larger than every end of a range.
+_BEYOND = 10**400
+
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -39,7 +42,7 @@ class Tolerance:
             return str(self.share)
         return f"{float(100 * self.share):g} %"
 
-    def over(self, question: LawQuestion, row: Sequence[Number]) -> Zone | None:
+    def over(self, question: LawQuestion, row: Sequence[Number | None]) -> Zone | None:
         """The cases around a row; None if one of its values is not one that the domain declares.
 
         Raises Refusal if the law has several inputs, InputError if there is no such free feature.
@@ -55,21 +58,27 @@ class Tolerance:
         for slot, feature in zip(layout.slots, question.inputs[0].features, strict=True):
             variable = feature.variable
             assert variable is not None  # so translation makes the features of an input
+            is_missing = row[slot.start] is None and slot.feature.kind is not Kind.CHOICE
+            for gap in feature.gaps:
+                if slot.feature.name not in self.free:
+                    values[gap] = Span(int(is_missing), int(is_missing))
+            if is_missing and feature.gaps:
+                continue
             near = self._near(slot, values[variable], row)
             if near is None:
                 return None
             values[variable] = near
         return Zone(tuple(values))
 
-    def _near(self, slot: Slot, declared: Values, row: Sequence[Number]) -> Values | None:
+    def _near(self, slot: Slot, declared: Values, row: Sequence[Number | None]) -> Values | None:
         feature = slot.feature
         if isinstance(declared, Options):
-            value: Number = chosen(slot, row)
-            if value not in declared:
+            option = chosen(slot, row)
+            if option not in declared:
                 return None
-            return declared if feature.name in self.free else Options(frozenset({int(value)}))
+            return declared if feature.name in self.free else Options(frozenset({option}))
         value = row[slot.start]
-        if value not in declared:
+        if value is None or value not in declared:
             return None
         if feature.name in self.free:
             return declared
@@ -84,16 +93,23 @@ class Tolerance:
         return 0 if width <= 1 or self.share == 0 else max(1, math.floor(self.share * width))
 
 
-def chosen(slot: Slot, row: Sequence[Number]) -> int:
+def chosen(slot: Slot, row: Sequence[Number | None]) -> int:
     """The index of a row's value of a choice; −1 for none, −2 if its columns are not a valid choice."""
-    hot = list(row[slot.start : slot.stop])
-    if sorted(hot) == [0] * (len(hot) - 1) + [1]:
-        return hot.index(1)
-    return -1 if not any(hot) else -2
+    hot = row[slot.start : slot.stop]
+    if any(each not in (0, 1) for each in hot) or hot.count(1) > 1:
+        return -2
+    return hot.index(1) if 1 in hot else -1
 
 
-def row_numbers(layout: Layout, row: Sequence[float]) -> tuple[Number, ...]:
-    """A row as exact numbers. Raises Refusal if it does not match the layout."""
+def row_numbers(layout: Layout, row: Sequence[float]) -> tuple[Number | None, ...]:
+    """A row as exact numbers, None where one is missing. Raises Refusal if it does not fit the layout."""
     if len(row) != layout.width:
         raise Refusal(f"a row has {len(row)} columns, records have {layout.width}")
-    return tuple(exact(float(each)) for each in row)
+    return tuple(map(number_or_none, row))
+
+
+def number_or_none(value: float) -> Number | None:
+    """A number of a row without rounding; None for nan, and beyond every range for the infinities."""
+    if math.isnan(value):
+        return None
+    return exact(float(value)) if math.isfinite(value) else int(math.copysign(1, value)) * _BEYOND

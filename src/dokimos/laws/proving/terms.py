@@ -9,13 +9,21 @@ from fractions import Fraction
 
 from dokimos.laws.proving.zones import Number, Options, Zone, exact
 
+#: Among the gaps of a quantity: it is missing whatever the case.
+ALWAYS = -1
+
 
 @dataclass(frozen=True)
 class Quantity:
-    """constant + Σ factor · variable, each variable once, by its number, none with the factor 0."""
+    """constant + Σ factor · variable, each variable once, by its number, none with the factor 0.
+
+    It is missing in the cases in which one of the variables `gaps` is 1; then it is no number, and every
+    comparison with it is false.
+    """
 
     constant: Number = 0
     terms: tuple[tuple[int, Number], ...] = ()
+    gaps: frozenset[int] = frozenset()
 
     @staticmethod
     def of(variable: int) -> Quantity:
@@ -39,7 +47,7 @@ class Quantity:
         for variable, each in other.terms:
             found[variable] = found.get(variable, 0) + factor * each
         terms = tuple((variable, exact(each)) for variable, each in sorted(found.items()) if each)
-        return Quantity(exact(self.constant + factor * other.constant), terms)
+        return Quantity(exact(self.constant + factor * other.constant), terms, self.gaps | other.gaps)
 
     def times(self, factor: Number) -> Quantity:
         """factor · self."""
@@ -47,10 +55,22 @@ class Quantity:
 
     def with_terms(self, known: dict[int, Quantity]) -> Quantity:
         """The quantity with some variables replaced by quantities."""
-        made = Quantity(self.constant)
+        gaps = {each if each == ALWAYS or each not in known else known[each].variable for each in self.gaps}
+        made = Quantity(self.constant, (), frozenset(each for each in gaps if each is not None))
         for variable, factor in self.terms:
             made = made.plus(known.get(variable, Quantity.of(variable)), factor)
         return made
+
+    @property
+    def there(self) -> Formula:
+        """That it is not missing."""
+        if ALWAYS in self.gaps:
+            return FALSE
+        return Every(tuple(Comparison(Quantity.of(each), Sign.ZERO) for each in sorted(self.gaps)))
+
+    def is_missing(self, case: Sequence[Number]) -> bool:
+        """Whether it is missing in a case."""
+        return any(each == ALWAYS or case[each] == 1 for each in self.gaps)
 
     def at(self, case: Sequence[Number]) -> Number:
         """Its value."""

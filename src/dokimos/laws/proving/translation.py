@@ -15,12 +15,15 @@ from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
 from dokimos.laws.proving.question import CaseVariable, ForbiddenDecisions, LawQuestion, PredictedRecord
 from dokimos.laws.proving.terms import (
+    ALWAYS,
     FALSE,
     Comparison,
+    Either,
     Every,
     Formula,
     Quantity,
     Sign,
+    comparisons,
     simplified,
     with_terms,
 )
@@ -94,6 +97,8 @@ class _Translation:
     values: list[Values] = field(default_factory=list)
     conditions: list[Formula] = field(default_factory=list)
     draws: list[int] = field(default_factory=list)
+    #: The two conditions that a draw is between its ends, by its variable.
+    ranges: dict[int, tuple[Comparison, Comparison]] = field(default_factory=dict)
     #: The variable that a feature is given by, and the quantity that it equals, of every feature set.
     equalities: list[tuple[int, Quantity]] = field(default_factory=list)
     inputs: list[PredictedRecord] = field(default_factory=list)
@@ -103,7 +108,11 @@ class _Translation:
         """The record of an input: a variable for each feature."""
         features = []
         for feature in self.layout.features:
-            features.append(Quantity.of(self._add(f"{name}.{feature.name}", self.declared(feature))))
+            value = Quantity.of(self._add(f"{name}.{feature.name}", self.declared(feature)))
+            if feature.may_miss:
+                gap = self._add(f"{name}.{feature.name} is missing", Span(0, 1))
+                value = Quantity(value.constant, value.terms, frozenset({gap}))
+            features.append(value)
         self.inputs.append(PredictedRecord(name, tuple(features)))
         return Record(tuple(features))
 
@@ -116,8 +125,12 @@ class _Translation:
         draw = self._add(f"draw {len(self.draws) + 1}", ends)
         self.draws.append(draw)
         reader.draws[id(call)] = Quantity.of(draw)
-        self.conditions.append(Comparison(low.plus(Quantity.of(draw), -1), Sign.AT_MOST))
-        self.conditions.append(Comparison(Quantity.of(draw).plus(high, -1), Sign.AT_MOST))
+        self.conditions += [low.there, high.there]
+        self.ranges[draw] = (
+            Comparison(low.plus(Quantity.of(draw), -1), Sign.AT_MOST),
+            Comparison(Quantity.of(draw).plus(high, -1), Sign.AT_MOST),
+        )
+        self.conditions += self.ranges[draw]
 
     def _add(self, name: str, values: Values) -> int:
         self.names.append(CaseVariable(name, isinstance(values, Options)))
@@ -144,6 +157,11 @@ class _Translation:
 
     def _settle(self, name: str, place: int, feature: Feature, quantity: Quantity) -> Quantity:
         declared = self.declared(feature)
+        if quantity.gaps and not feature.may_miss:
+            self.conditions.append(quantity.there)
+            quantity = Quantity(quantity.constant, quantity.terms)
+        if ALWAYS in quantity.gaps:
+            return Quantity(declared.low, (), quantity.gaps)
         if quantity.is_constant:
             if quantity.constant not in declared:
                 self.conditions.append(FALSE)
@@ -155,7 +173,7 @@ class _Translation:
             added = self._add(name, declared)
             self._settled[place, quantity] = added
             self.equalities.append((added, quantity))
-        return Quantity.of(self._settled[place, quantity])
+        return Quantity(0, ((self._settled[place, quantity], 1),), quantity.gaps)
 
     def constrain(self, records: Sequence[Record]) -> None:
         """The constraints of the domain, of each of these records."""
@@ -173,11 +191,11 @@ class _Translation:
         constrained: bool,
     ) -> LawQuestion:
         """The question, in as few variables as possible."""
-        known = self._solved()
-        names = [each.name for each in records]
+        named = [each.name for each in records]
+        found_forbidden = _forbidden(self.plan, reader, named, classes)
+        known = self._solved([each.where for each in found_forbidden])
         forbidden = [
-            ForbiddenDecisions(each.classes, with_terms(each.where, known))
-            for each in _forbidden(self.plan, reader, names, classes)
+            ForbiddenDecisions(each.classes, with_terms(each.where, known)) for each in found_forbidden
         ]
         kept = [index for index in range(len(self.names)) if index not in known]
         number = {old: Quantity.of(new) for new, old in enumerate(kept)}
@@ -185,6 +203,9 @@ class _Translation:
         found = simplified(Every(tuple(conditions)))
         domain = self.plan.domain
         with_constraints = " with its constraints" if constrained and domain.constraints else ""
+        gaps = [each.name for each in self.layout.features if each.may_miss]
+        if gaps:
+            with_constraints += f", {', '.join(gaps)} missing or not"
         return LawQuestion(
             law=self.plan.law.name,
             layout=self.layout,
@@ -201,20 +222,30 @@ class _Translation:
             over=f"the whole domain{with_constraints}",
         )
 
-    def _solved(self) -> dict[int, Quantity]:
+    def _solved(self, others: Sequence[Formula]) -> dict[int, Quantity]:
         """Draws that the features set determine, as quantities of the other variables.
 
         Where u = rest ± r, with r drawn, the cases are those with r = ±(u − rest): r need not be a variable
-        of its own. A whole r is one only where u and the rest are whole. Other equalities are conditions.
+        of its own. A whole r is one only where u and the rest are whole. Other equalities are conditions,
+        in the cases in which nothing in them is missing.
+
+        Where the rest may be missing, r is one only by `_is_free_where_missing`, so that it may be any.
+        `others` are further conditions in which r may occur.
         """
         known: dict[int, Quantity] = {}
+        gaps: set[int] = set()  # each has one such draw: u and v of two might not go together
         for variable, quantity in self.equalities:
             now = quantity.with_terms(known)
             draw = next((each for each in now.terms if self._can_solve(each, now, variable)), None)
+            if draw is not None and now.gaps:
+                is_free = self._is_free_where_missing(draw, now, variable, others)
+                draw = draw if is_free and not gaps & now.gaps else None
             if draw is None:
                 difference = Quantity.of(variable).plus(now, -1)
-                self.conditions.append(Comparison(difference, Sign.ZERO))
+                same = Comparison(difference, Sign.ZERO)
+                self.conditions.append(Either((now.there.negated(), same)) if now.gaps else same)
                 continue
+            gaps |= now.gaps
             rest = now.plus(Quantity(0, (draw,)), -1)
             solved = {draw[0]: Quantity.of(variable).plus(rest, -1).times(draw[1])}
             known = {old: each.with_terms(solved) for old, each in known.items()} | solved
@@ -230,6 +261,39 @@ class _Translation:
         factors = [quantity.constant, *(each for _, each in quantity.terms)]
         others = [variable, *(each for each, _ in quantity.terms)]
         return all(isinstance(each, int) for each in factors) and all(map(self._is_whole, others))
+
+    def _is_free_where_missing(
+        self, term: tuple[int, Number], quantity: Quantity, variable: int, others: Sequence[Formula]
+    ) -> bool:
+        """Whether a draw r in u = v ± r, where v is missing, may be taken to be what some u and v make it.
+
+        Theorem. Let v be a feature of an input with a gap of its own, let every other comparison in which r
+        occurs have that gap, and let the ends of r be the same in all cases. If some u and v in their
+        ranges differ by a value of r, then each case with v missing agrees, in its records and in which
+        conditions hold, with one in which r = ±(u − v) is between its ends.
+
+        *Proof.* A comparison that has the gap is false whatever r, u and v are, and a record that has it
+        has no value there. ∎
+        """
+        draw, factor = term
+        rest = quantity.plus(Quantity(0, (term,)), -1)
+        if not any(rest in each.features for each in self.inputs) or rest.variable is None:
+            return False
+        drawn, old, new = self.values[draw], self.values[rest.variable], self.values[variable]
+        ends = [factor * (new.low - old.high), factor * (new.high - old.low)]
+        own = self.ranges[draw]
+        mentions = [
+            each.quantity
+            for formula in (*self.conditions, *others)
+            for each in comparisons(formula)
+            if draw in dict(each.quantity.terms) and each not in own
+        ]
+        mentions += [each for _, each in self.equalities if draw in dict(each.terms)]
+        return (
+            max(min(ends), drawn.low) <= min(max(ends), drawn.high)
+            and all(len(each.quantity.terms) == 1 for each in own)
+            and all(quantity.gaps <= each.gaps for each in mentions)
+        )
 
     def _is_whole(self, variable: int) -> bool:
         values = self.values[variable]

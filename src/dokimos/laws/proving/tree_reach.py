@@ -11,6 +11,7 @@ import numpy as np
 
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
+from dokimos.laws.proving.covers import Cut
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.laws.proving.terms import Quantity
@@ -25,16 +26,35 @@ _BEYOND = 10**400
 class NodeTest:
     """Records go left where the feature at `place` is at most `at`; of a choice, where it is not `option`.
 
-    `always` is where all records go, None where that depends on them.
+    `always` is where all records go, None where that depends on them; a missing value goes left if
+    `missing_left`.
     """
 
     place: int
     at: Number
     option: int | None = None
     always: bool | None = None
+    missing_left: bool = False
 
     def goes_left(self, quantity: Quantity, zone: Zone) -> bool | None:
         """Whether the feature makes all cases of a zone go left, or none; None where some do."""
+        if not quantity.gaps:
+            return self._present_goes_left(quantity, zone)
+        is_there = quantity.there.over(zone)
+        if is_there is False:
+            return self.missing_left
+        present = self._present_goes_left(quantity, zone)
+        return present if is_there or present is self.missing_left else None
+
+    def cut(self, quantity: Quantity, zone: Zone) -> Cut:
+        """Where to cut a zone of which only some cases go left."""
+        for gap in sorted(quantity.gaps):
+            if not zone.values[gap].is_single:
+                return Cut(gap, 0)
+        assert quantity.variable is not None  # a number goes one way only
+        return Cut(quantity.variable, self.at if self.option is None else self.option)
+
+    def _present_goes_left(self, quantity: Quantity, zone: Zone) -> bool | None:
         if self.always is not None:
             return self.always
         if self.option is None:
@@ -54,8 +74,8 @@ class TreeReach:
 
     `tests[t][n]` is the test of node n of tree t, None at a leaf. The scores of a record are, in doubles,
     (base + scale·value of the leaf of tree 1 + …) / divide, added in this order; the decision is the first
-    largest score. Refused are ensembles with one score, a divisor that is not positive, or, where records
-    are rounded to float32, integers that this changes.
+    largest score. Refused are ensembles with one score, a divisor that is not positive, no decision where a
+    value is missing that may be, or, where records are rounded to float32, integers that this changes.
     """
 
     def __init__(self, ensemble: Ensemble, layout: Layout) -> None:
@@ -66,6 +86,9 @@ class TreeReach:
             raise Refusal("the trees give one number, not a score for each class")
         if not ensemble.divide > 0:
             raise Refusal("the trees divide by a number that is not positive")
+        for feature in layout.features:
+            if feature.may_miss and not ensemble.takes_missing:
+                raise Refusal(f"{feature.name} may be missing, and these trees decide nothing then")
         if ensemble.single:
             _expect_float32(layout)
         self.tests = tuple(_tests(tree, layout, ensemble.single) for tree in ensemble.trees)
@@ -151,11 +174,18 @@ def _expect_float32(layout: Layout) -> None:
         ends = [abs(end) for end in (feature.low, feature.high) if end is not None]
         if feature.kind is Kind.INTEGER and max(ends, default=0) > _WHOLE_FLOAT32:
             raise Refusal(f"{feature.name} has integers that the trees round to float32")
+        if max(ends, default=0) > np.finfo(np.float32).max:
+            raise Refusal(
+                f"{feature.name} has numbers that are infinite in float32, as the trees take them"
+            )
 
 
 def _tests(tree: DecisionTree, layout: Layout, single: bool) -> tuple[NodeTest | None, ...]:
     found: list[NodeTest | None] = []
-    for column, threshold in zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True):
+    missing_left = [False] * len(tree.feature) if tree.missing_left is None else tree.missing_left.tolist()
+    for column, threshold, gap_left in zip(
+        tree.feature.tolist(), tree.threshold.tolist(), missing_left, strict=True
+    ):
         if column == LEAF:
             found.append(None)
             continue
@@ -166,7 +196,7 @@ def _tests(tree: DecisionTree, layout: Layout, single: bool) -> tuple[NodeTest |
             always = False if at < 0 else True if at >= 1 else None
             found.append(NodeTest(place, at, column - slot.start, always))
         else:
-            found.append(NodeTest(place, at))
+            found.append(NodeTest(place, at, missing_left=gap_left))
     return tuple(found)
 
 

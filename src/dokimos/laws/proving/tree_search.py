@@ -124,12 +124,9 @@ class _TreeSearch:
                 test = self._reach.tests[number][node]
                 if test is None:
                     continue
-                variable = record.features[test.place].variable
-                assert variable is not None  # a number goes one way only
-                at = test.at if test.option is None else test.option
                 worth = float((self._most[number][node] - self._least[number][node]).max())
                 if best is None or worth > best[0]:
-                    best = worth, Cut(variable, at)
+                    best = worth, test.cut(record.features[test.place], place.zone)
         return None if best is None else best[1]
 
 

@@ -44,7 +44,7 @@ def verify_law(
     found = LawDecision(plan.law, plan.domain, loaded, settings, LawAnswer.OPEN)
     try:
         stated = state_law(plan, loaded)
-        found = replace(found, over=stated.question.over)
+        found = replace(found, over=stated.question.over, left_out=stated.left_out)
         found = _decided(found, plan, stated, Deadline.after(settings.seconds))
     except Refusal as refusal:
         found = replace(found, answer=LawAnswer.REFUSED, reason=str(refusal))

@@ -26,11 +26,12 @@ _DRAWN = 5000
 class ModelMeasures:
     """How a model performs on rows that no repair has seen.
 
-    `accuracy` is the share of rows on which it predicts the label (None without labels), `agreement` the
-    share on which it decides as the old model does. `violations` of `cases` drawn from these rows, and of
-    as many from the ranges, violate a law. `effect` is the share of rows on which the decision changes when
-    a feature that the laws are about goes from one end of its range to the other, the mean over these
-    features. `answers` has the answer of `law verify` for each law.
+    `accuracy` is the share of rows on which it predicts the label, None without labels, or where the old
+    network may have been trained on these rows; `agreement` is the share on which it decides as the old
+    model does. `violations` of `cases` drawn from these rows, and of as many from the ranges, violate a
+    law. `effect` is the share of rows on which the decision changes when a feature that the laws are about
+    goes from one end of its range to the other, the mean over these features. `answers` has the answer of
+    `law verify` for each law.
     """
 
     accuracy: float | None
@@ -53,7 +54,7 @@ class ModelMeasures:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows, their labels if there are any, and the columns that the laws are about with their ranges."""
+    """Rows, their labels if no network was trained on them, and the columns that the laws are about."""
 
     rows: Floats
     labels: NDArray[Any] | None

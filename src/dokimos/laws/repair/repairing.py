@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
@@ -19,6 +20,7 @@ from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.model import Model
+from dokimos.laws.models.same_decisions import are_close, expect_same_decisions, random_cases
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
@@ -98,6 +100,14 @@ class Repair:
         self._low, self._high = _ends(layout)
         given = call_domain(domain.inputs, domain, "inputs")
         self.rows = as_records(given, layout, domain.name).astype(np.float64)
+        gaps = np.argwhere(~np.isfinite(self.rows))
+        if len(gaps):
+            row, column = gaps[0].tolist()
+            raise InputError(
+                f"Domain {domain.name}: row {row} (0-based) of `inputs` has no "
+                f"{layout.at(column).feature.name}, and a network has no scores then; leave such rows out."
+            )
+        self._unseen = _unseen(domain, len(self.rows))
         self._labels = (
             None if domain.labels is None else np.asarray(call_domain(domain.labels, domain, "labels"))
         )
@@ -132,6 +142,7 @@ class Repair:
             None if own is None else sha256(read_whole(own)).hexdigest(),
             [sha256(model.made_of).hexdigest(), model.sha256],
             [self.rows.shape, sha256(self.rows.tobytes()).hexdigest(), labels],
+            None if self._unseen is None else self._unseen.tolist(),
             replace(settings, seed=0),
         )
         return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
@@ -148,7 +159,11 @@ class Repair:
         called with what is known after each step.
         """
         order = np.random.default_rng(settings.seed).permutation(len(self.rows))
-        held, seen = np.split(order, [round(_HELD_OUT * len(order))])
+        most = round(_HELD_OUT * len(order))
+        if self._unseen is not None:  # these first: only they were seen by neither network
+            is_unseen = np.isin(order, self._unseen)
+            order, most = np.concatenate([order[is_unseen], order[~is_unseen]]), min(most, is_unseen.sum())
+        held, seen = np.split(order, [most])
         content = known.content
         if content is None:
             content = self._trained(settings, self.rows[seen])
@@ -156,7 +171,7 @@ class Repair:
         columns = sorted({each.column for each in self._requirements})
         kept = HeldOut(
             self.rows[held],
-            None if self._labels is None else self._labels[held],
+            None if self._labels is None or self._unseen is None else self._labels[held],
             tuple((k, float(self._low[k]), float(self._high[k])) for k in columns),
         )
         before = known.before
@@ -181,7 +196,26 @@ class Repair:
             seed=settings.seed,
             find=lambda now: self._pairs(now, rows, rng),
         )
-        return network.onnx(self._low, self._high)
+        content = network.onnx(self._low, self._high)
+        self._expect_faithful(network, content)
+        return content
+
+    def _expect_faithful(self, network: ScoredNetwork, content: bytes) -> None:
+        """Compare the file with the network that was trained, within the ranges. Raises InputError."""
+        layout = self._domain.layout
+        assert layout is not None  # as the constructor requires it
+        made = onnx_model(content, None, name="the repaired network")
+        inside = self.rows[((self.rows >= self._low) & (self.rows <= self._high)).all(axis=1)]
+        columns = {column: np.zeros(0) for column in range(layout.width)}
+        expect_same_decisions(
+            lambda rows: network(rows.astype(np.float32)).argmax(axis=1),
+            made.predict,
+            inside,
+            random_cases(inside, layout, layout.width, columns, inside=True),
+            what="The repaired network, as a file,",
+            layout=layout,
+            is_rounding=lambda row: are_close(network(row.astype(np.float32)), made.scores(row)),
+        )
 
     def _measured(
         self, model: Model, held: HeldOut, settings: RepairSettings, answers: tuple[LawAnswer, ...] | None
@@ -220,6 +254,18 @@ class Repair:
             return None
         first, second, above, below = zip(*found, strict=True)
         return ViolatingPairs(np.stack(first), np.stack(second), np.array(above), np.array(below))
+
+
+def _unseen(domain: Domain, size: int) -> NDArray[np.int64] | None:
+    """The rows that the old network was not trained on, None if nobody says. Raises InputError."""
+    if domain.unseen is None:
+        return None
+    given = np.unique(np.asarray(list(call_domain(domain.unseen, domain, "unseen"))))
+    if given.dtype.kind not in "iu" or len(given) == 0 or given[0] < 0 or given[-1] >= size:
+        raise InputError(
+            f"Domain {domain.name}: unseen() must list rows of `inputs`, by numbers from 0 to {size - 1}."
+        )
+    return given.astype(np.int64)
 
 
 def _version(package: str) -> str:

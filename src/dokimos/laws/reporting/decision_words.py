@@ -14,7 +14,8 @@ def decision_words(decision: LawDecision) -> str:
         case LawAnswer.PROVEN:
             zones = 0 if decision.cover is None else decision.cover.leaves
             checked = f"{zones:,} zone{'s' * (zones != 1)}, each checked"
-            return f"{head} for {decision.over}, {decision.semantics} ({took}; {checked})"
+            left_out = f"\n  but {decision.left_out}" if decision.left_out else ""
+            return f"{head} for {decision.over}, {decision.semantics} ({took}; {checked}){left_out}"
         case LawAnswer.VIOLATED:
             words = "" if decision.violation is None else f"\n  - {decision.violation.words}"
             return f"{head} in {decision.over} ({took}){words}"

@@ -31,7 +31,7 @@ def known_decision(path: Path, plan: LawPlan, model: Model, settings: VerifySett
     none = LawDecision(plan.law, plan.domain, model, settings, LawAnswer.OPEN, step=_STEP)
     try:
         stated = state_law(plan, model)
-        none = replace(none, over=stated.question.over)
+        none = replace(none, over=stated.question.over, left_out=stated.left_out)
         match format_of(path):
             case proof_files.FORMAT:
                 found = _proven(path, none, stated)

@@ -20,12 +20,20 @@ _HEAD = (
 )
 
 
+_NO_ACCURACY = (
+    "Accuracy is unknown: the domain has no `labels`, or does not say by `unseen` which rows the network "
+    "was not trained on."
+)
+
+
 def repair_table(made: Sequence[RepairedModel], way: str) -> str:
     """Markdown with two lines for each seed: the original network, and the repaired one."""
     lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
     for each in made:
         lines.append(_line("as it was", each.seed, each.before))
         lines.append(_line(way, each.seed, each.after))
+    if all(each.after.accuracy is None for each in made):
+        lines += ["", _NO_ACCURACY]
     return "\n".join(lines) + "\n"
 
 
@@ -35,7 +43,7 @@ def _line(name: str, seed: int, measured: ModelMeasures) -> str:
         name,
         str(seed),
         " / ".join(str(measured.count(each)) for each in answers),
-        "" if measured.accuracy is None else f"{100 * measured.accuracy:.1f} %",
+        "unknown" if measured.accuracy is None else f"{100 * measured.accuracy:.1f} %",
         f"{100 * measured.agreement:.1f} %",
         f"{measured.violations:,} of {measured.cases:,}",
         f"{measured.range_violations:,}",

@@ -93,10 +93,10 @@ def guided_remark(result: LawResult) -> str:
 
 
 def outside_remark(result: LawResult) -> str:
-    """In how many tests a record was changed to what its domain does not declare."""
+    """In how many tests a record was not what its domain declares."""
     return (
-        f"in {result.outside:,} of {result.tested:,} tests a changed record is outside what the domain "
-        "declares (ranges, kinds, constraints)"
+        f"in {result.outside:,} of {result.tested:,} tests a record is outside what the domain "
+        "declares (ranges, kinds, constraints, missing values)"
     )
 
 

@@ -58,6 +58,11 @@ def labels() -> Any:
     return STUDY.split.test_labels
 
 
+def unseen() -> Any:
+    """All rows: none of the test set is trained on."""
+    return range(len(inputs()))
+
+
 def model() -> Any:
     """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
