@@ -116,6 +116,12 @@ def test_fewer_right_answers_than_the_baseline_close_it() -> None:
     assert second_tries(outcome, before(a=(Verdict.CORRECT, 1))) == frozenset()
 
 
+def test_a_clipped_witness_is_no_answer_lost() -> None:
+    now = judged(run("a", Verdict.CLIPPED), run("b", Verdict.CORRECT))
+    outcome = pass_gate(now, baseline=before(a=(Verdict.CORRECT, 1), b=(Verdict.CLIPPED, 1)))
+    assert (kinds(outcome), outcome.is_open) == ([], True)
+
+
 def test_what_was_near_its_limit_deserves_a_second_try() -> None:
     held = before(a=(Verdict.CORRECT, 6), b=(Verdict.CORRECT, 4))
     outcome = pass_gate(judged(run("a", Verdict.UNDECIDED), run("b", Verdict.UNDECIDED)), baseline=held)
