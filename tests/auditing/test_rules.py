@@ -83,7 +83,7 @@ def test_a_property_with_a_fault_is_found(tmp_path: Path, text: str, rule: str, 
 @pytest.mark.parametrize(
     ("decimal", "example"),
     [
-        # The float32 number nearest to 0.1 with 17 digits: another decimal, the same number to both readers.
+        # The float32 number nearest to 0.1, in 17 digits: another decimal, the same number to both readers.
         ("0.10000000149011612", ""),
         ("1.9999999", "1.9999999: 1.9999998807907104 in float32, 1.9999999 in float64"),
         ("0.5 ; not 0.1, which comments may name\n", ""),

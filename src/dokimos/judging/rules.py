@@ -201,8 +201,10 @@ def default_rules(years: Collection[int] = ()) -> tuple[str, ...]:
 
     For runs of one's own, which are of no year: those of the last two years.
     """
-    wanted = {None, 2026, *(years or (2025,))}
-    return tuple(name for name in RULE_SETS.shipped if RULE_SETS[name].year in wanted)
+    shipped = [RULE_SETS[name] for name in RULE_SETS.shipped]
+    *_, before, newest = sorted({rules.year for rules in shipped if rules.year is not None})
+    wanted = {None, newest, *(years or (before,))}
+    return tuple(rules.name for rules in shipped if rules.year in wanted)
 
 
 def other_year(rules: RuleSet, years: Collection[int]) -> str:
