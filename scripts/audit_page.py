@@ -28,7 +28,7 @@ from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.markdown import markdown_table
-from dokimos.reports.sections.penalties import QUALITIES, PenaltyRows, penalty_rows
+from dokimos.reports.sections.penalties import QUALITIES, PenaltyRows, distance, penalty_rows
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import instance_names
 
@@ -116,7 +116,8 @@ def witnesses(judged: JudgedCampaigns, rows: PenaltyRows) -> Iterator[str]:
     yield f"Of {len(judged.judgements)} published answers, {count} are `sat`. What their witnesses show:\n"
     table = [[tool, *map(str, own)] for tool, own in sorted(by_tool.items())]
     yield from markdown_table(["tool", *QUALITIES], [*table, ["all", *map(str, rows.all_witnesses)]])
-    yield ""
+    furthest = max((row.clipped_by for row in rows.witnesses), default=0.0)
+    yield f"\nThose that are exact once clipped leave the box by at most {distance(furthest)}.\n"
     reasons = Counter(_kind(j) for j in judged.judgements if j.verdict is Verdict.BAD_WITNESS)
     said = [f"{times} {why}" for why, times in reasons.most_common()]
     yield f"Of the {reasons.total()} that show nothing: {', '.join(said)}.\n"
@@ -126,7 +127,12 @@ def _kind(judgement: Judgement) -> str:
     replay = judgement.replay
     if replay is None:
         return "have another number of coordinates than the network has inputs"
-    return "lie outside the box by more than a rounding" if not replay.in_box else "do not violate"
+    if replay.in_box:
+        return "do not violate"
+    near = judgement.clipped is not None
+    return (
+        "leave the box and do not violate once clipped" if near else "lie outside the box by more than 1e-4"
+    )
 
 
 def penalties(judged: JudgedCampaigns, rows: PenaltyRows) -> Iterator[str]:
@@ -225,6 +231,7 @@ def ranking(rows: PenaltyRows) -> Iterator[str]:
         for row in rows.ranking
     ]
     yield from markdown_table(["tool", *rows.rules], table)
+    yield from (f"\n{said}" for said in rows.of_other_years)
 
 
 if __name__ == "__main__":

@@ -269,8 +269,8 @@ def test_a_rule_set(copy: Copy, campaign: Path) -> None:
     )
     rules = copy.sources / "judging" / "rules.py"
     text = rules.read_text(encoding="utf-8")
-    assert text.count("(EXACT, ") == 1
-    rules.write_text(text.replace("(EXACT, ", "(EXACT, MINE, "), encoding="utf-8")
+    assert text.count(" EXACT,\n") == 1
+    rules.write_text(text.replace(" EXACT,\n", " EXACT,\n            MINE,\n"), encoding="utf-8")
     assert copy.touched() == promised()["rule set"]
     assert "mine" in copy.run("judge", "--help")
     assert "mine" in copy.run("judge", campaign / "run", "--rules", "mine")

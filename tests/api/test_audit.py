@@ -65,7 +65,7 @@ def test_an_unsat_is_confronted_with_the_exact_witnesses_of_others(results: Path
         ("near", "net__one"): Verdict.CLIPPED,
         ("liar", "net__one"): Verdict.BAD_WITNESS,
         ("denier", "net__one"): Verdict.WRONG_UNSAT,
-        ("denier", "net__two"): Verdict.UNLABELLED,
+        ("denier", "net__two"): Verdict.CORRECT,
         ("guest", "net__one"): Verdict.WRONG_UNSAT,
     }
     assert found.is_wrong_somewhere and found.is_published
@@ -86,7 +86,44 @@ def test_each_rule_set_marks_those_that_were_scored(results: Path) -> None:
         assert marks["liar", rules] is Standing.INCORRECT
         assert marks["denier", rules] is Standing.INCORRECT
         assert marks["near", rules] is Standing.CORRECT
-    assert marks["near", "exact"] is Standing.NONE
+    assert marks["near", "exact"] is Standing.CORRECT
+
+
+def test_what_the_audit_proves_on_its_way_is_a_label(tmp_path: Path) -> None:
+    bench = write_benchmark(tmp_path / "bench")
+    tools = {"right": [("two", "unsat", None)], "wrong": [("one", "unsat", None), ("two", "sat", None)]}
+    results = write_results(tmp_path / "results", "bench", tools)
+    found = dokimos.audit(bench, results=results, out=tmp_path / "campaign", jobs=1)
+    assert {"easy-sat", "easy-unsat"} <= {one.rule for one in found.findings}
+    assert found.judged is not None
+    verdicts = {(j.record.verifier, j.record.instance): j.verdict for j in found.judged.judgements}
+    assert verdicts == {
+        ("right", "net__two"): Verdict.CORRECT,
+        ("wrong", "net__one"): Verdict.WRONG_UNSAT,
+        ("wrong", "net__two"): Verdict.WRONG_SAT,
+    }
+    assert not (bench / "truth").exists()
+    # A later look at the campaign finds the same labels.
+    again = dokimos.judge(tmp_path / "campaign")
+    assert [j.verdict for j in again.judgements] == [j.verdict for j in found.judged.judgements]
+
+
+def test_rules_of_another_year_are_called_so(results: Path) -> None:
+    rows = penalty_rows(Findings.of_campaigns(judged_by(results)))
+    said = "Mind the year: vnncomp2026 has the rules of 2026, and these are results of 2025."
+    assert rows.of_other_years == (said,)
+    assert said in Penalties().html(rows)
+    assert rows.rules == ("exact", "vnncomp2026", "vnncomp2025-small", "vnncomp2025-zero")
+
+
+def test_an_empty_counterexample_is_no_bad_witness(tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "bench")
+    tools = {"mute": [("one", "sat", "")], "right": [("one", "sat", CORNER)]}
+    found = judged_by(write_results(tmp_path / "results", "bench", {**tools, "guest": []}))
+    (mute,) = (j for j in found.judgements if j.record.verifier == "mute")
+    assert mute.verdict is Verdict.UNWITNESSED
+    assert witness_quality(mute) is WitnessQuality.MISSING
+    assert not found.is_wrong_somewhere
 
 
 def test_a_witness_of_a_tool_that_is_not_scored_penalises_nobody(tmp_path: Path) -> None:
@@ -148,7 +185,10 @@ def test_nothing_is_kept_where_others_may_have_written_it(results: Path) -> None
     assert not list((results.parent / "campaign").glob("judged*"))
 
 
-def test_kept_verdicts_do_not_outlive_what_they_depend_on(results: Path) -> None:
+def test_kept_verdicts_do_not_outlive_what_they_depend_on(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dokimos.api.audits.SETTLING_RULES", frozenset())
     audited(results)
     (results.parent / "campaign" / "journal.jsonl").unlink()
     witness = results / "right" / "2025_bench" / "net_one.counterexample.gz"

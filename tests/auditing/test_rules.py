@@ -81,6 +81,26 @@ def test_a_property_with_a_fault_is_found(tmp_path: Path, text: str, rule: str, 
 
 
 @pytest.mark.parametrize(
+    ("decimal", "example"),
+    [
+        # The float32 number nearest to 0.1, in 17 digits: another decimal, the same number to both readers.
+        ("0.10000000149011612", ""),
+        ("1.9999999", "1.9999999: 1.9999998807907104 in float32, 1.9999999 in float64"),
+        ("0.5 ; not 0.1, which comments may name\n", ""),
+        ("0.100000001", "0.100000001: 0.10000000149011612 in float32, 0.100000001 in float64"),
+    ],
+)
+def test_a_decimal_is_rounded_differently_where_two_readers_see_two_numbers(
+    tmp_path: Path, decimal: str, example: str
+) -> None:
+    finding = found(benchmark(tmp_path, DECLARED + BOX + f"(assert (>= Y_0 {decimal}))\n")).get(
+        "float32-rounding"
+    )
+    assert (finding is None) is not bool(example)
+    assert finding is None or finding.reason.endswith(f"in 1 constant, e.g. {example}")
+
+
+@pytest.mark.parametrize(
     ("rows", "rule", "line"),
     [
         (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/gone.onnx,vnnlib/p.vnnlib,60"], "missing-file", 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,7 +11,12 @@ import pytest
 
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.published_results import ImportedResults, import_results
+from dokimos.campaigns.published_results import (
+    ImportedResults,
+    ResultsTable,
+    import_results,
+    results_year,
+)
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
@@ -58,6 +64,49 @@ def test_rows_become_records(tmp_path: Path) -> None:
     assert by_run["mute", "net__one"].witness is None
     assert by_run["mute", "net__two"].witness == ()
     assert found.campaign.planned == len(found.campaign.records)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "sat\n", "()"])
+def test_an_empty_counterexample_is_none_given(tmp_path: Path, text: str) -> None:
+    (run,) = imported(tmp_path, {"mute": [("one", "sat", text)]}).campaign.records
+    assert (run.answer, run.witness, run.detail) == (Answer.SAT, None, "the counterexample is empty")
+
+
+def test_a_file_without_a_byte_is_none_given(tmp_path: Path) -> None:
+    write_results(tmp_path / "results", "bench", {"mute": [("one", "sat", "")]})
+    (tmp_path / "results/mute/2025_bench/net_one.counterexample.gz").write_bytes(b"")
+    (run,) = imported(tmp_path).campaign.records
+    assert (run.answer, run.witness) == (Answer.SAT, None)
+
+
+def test_2021_had_one_table_for_each_tool(tmp_path: Path) -> None:
+    place = tmp_path / "results" / "results_csv" / "tool.csv"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        "bench,./test/test_tiny.onnx,./test/test_tiny.vnnlib,.1,holds,.25\n"
+        "bench,./bench/onnx/net.onnx,./bench/vnnlib/one.vnnlib,.1,SAT,2.5\n"
+        "bench,./bench/onnx/net.onnx,./bench/vnnlib/two.vnnlib,-1,prepare_instance_error_1,-1\n"
+        "other,./other/onnx/net.onnx,./other/vnnlib/one.vnnlib,.1,holds,9\n"
+    )
+    found = imported(tmp_path)
+    assert found.strangers == ()
+    assert answers(found.campaign) == {
+        ("tool", "net__one", 0): Answer.SAT,
+        ("tool", "net__two", 0): Answer.ERROR,
+    }
+    assert [run.wall_seconds for run in found.campaign.records] == [2.5, 0.0]
+    source = found.campaign.manifest.published
+    assert source is not None
+    assert (source.year, source.overheads) == (2021, {"tool": 0.25})
+
+
+def test_the_year_is_the_last_that_a_folder_names_or_that_of_the_results(tmp_path: Path) -> None:
+    # In 2023 folders were named after the year of the benchmark, in 2022 after none.
+    tables = [ResultsTable("t", year, "c", tmp_path) for year in ("2022", "2023")]
+    assert results_year(tmp_path / "results", tables) == 2023
+    nameless = [replace(tables[0], year="")]
+    assert results_year(tmp_path / "vnncomp2022_results", nameless) == 2022
+    assert results_year(tmp_path / "results", nameless) is None
 
 
 def test_the_second_row_of_an_instance_is_its_second_run(tmp_path: Path) -> None:

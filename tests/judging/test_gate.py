@@ -159,6 +159,12 @@ def test_fewer_right_answers_than_the_baseline_close_it() -> None:
     assert kinds(outcome) == [GateFindingKind.LOST]
 
 
+def test_a_clipped_witness_is_no_answer_lost() -> None:
+    now = judged(run("a", Verdict.CLIPPED), run("b", Verdict.CORRECT))
+    outcome = pass_gate(now, baseline=before(a=(Verdict.CORRECT, 1), b=(Verdict.CLIPPED, 1)))
+    assert (kinds(outcome), outcome.is_open) == ([], True)
+
+
 @pytest.mark.parametrize(
     ("before_seconds", "answer", "seconds", "is_tried"),
     [

@@ -349,8 +349,8 @@ def test_a_clipped_witness_settles_what_has_no_label(tmp_path: Path) -> None:
     assert [j.verdict for j in found] == [Verdict.CLIPPED, Verdict.WRONG_UNSAT]
     assert not found[0].verdict.is_wrong
     assert found[0].reason == (
-        "the answer matches the label; its witness leaves the box by a rounding (1.19e-07), and clipped to "
-        "the box it violates exactly"
+        "the answer matches the label; its witness leaves the box by 1.19e-07, and clipped to the box it "
+        "violates exactly"
     )
 
 

@@ -13,7 +13,8 @@ from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge_instances import judge_all
-from dokimos.judging.rules import RULE_SETS, Mark, Standing, rule_sets
+from dokimos.judging.marks import marks_of
+from dokimos.judging.rules import RULE_SETS, Mark, Standing, default_rules, other_year, rule_sets
 from dokimos.judging.scores import disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.properties.model import Point
@@ -23,7 +24,7 @@ from tests.judging.test_judge import record
 from tests.scripting import StubInstance, at_least, believed, double_network, instance, relu_network
 
 F = Fraction
-NAMES = RULE_SETS.shipped
+NAMES = default_rules()
 #: y = relu(x0) + relu(x1), inputs in [0, 1]; unsafe where y >= 0.75.
 ASKED = at_least("0.75", low="0.0")
 RIGHT = (F(1), F(3, 4))
@@ -73,8 +74,9 @@ def test_the_names() -> None:
         (NOT_QUITE, (F("0.7501"),), (-150, -150, 10, 10)),
         (RIGHT, (F("1.7499"),), (10, 10, 10, 10)),
         (JUST, (F("0.7496"),), (10, 10, -150, -150)),
-        (OUT_BY_A_LITTLE, None, (-150, 10, 10, 10)),
-        (OUT_BY_A_STEP, None, (0, 10, 10, 10)),
+        (OUT_BY_A_LITTLE, None, (10, 10, 10, 10)),
+        (OUT_BY_A_STEP, None, (10, 10, 10, 10)),
+        ((F("1.00011"), F(3, 4)), None, (-150, -150, -150, -150)),
         (OUT_BY_MUCH, None, (-150, -150, -150, -150)),
         # Short of the bound by 2^-24, which only an output tolerance forgives.
         (NOT_QUITE, None, (-150, -150, 10, 10)),
@@ -89,6 +91,90 @@ def test_a_sat_on_a_sat_instance(
 ) -> None:
     given = instance(tmp_path, "i", asked=ASKED, label=Label.SAT)
     assert points(given, record(Answer.SAT, witness, outputs=outputs)) == expected
+
+
+OLD = ("vnncomp2024", "vnncomp2023", "vnncomp2022", "vnncomp2021")
+
+
+def old_points(given: StubInstance, *records: RunRecord) -> dict[str, tuple[int, ...]]:
+    """The points of each run under the rules of 2021 to 2024."""
+    numbered = [replace(r, job=str(k), verifier=r.verifier or f"v{k}") for k, r in enumerate(records)]
+    found = judge_all(numbered, {"s": [given]}, reproduce=lambda _: "", rules=rule_sets(OLD))
+    return {name: tuple(j.marks[k].points for j in found) for k, name in enumerate(OLD)}
+
+
+def run(answer: Answer, seconds: float, witness: Point | None = None, **rest: object) -> RunRecord:
+    return record(answer, witness, wall_seconds=seconds, verifier="", **rest)
+
+
+def test_2021_and_2022_pay_for_speed(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=ASKED)
+    runs = [run(Answer.UNSAT, seconds) for seconds in (0.1, 1.19, 3.0, 3.1, 9.0)]
+    found = old_points(given, *runs)
+    # Times below a second are a second, and those within 0.2 s are equal: two are the fastest. The second
+    # time is then that of the other fastest, so that nobody is second.
+    assert found["vnncomp2022"] == found["vnncomp2021"] == (12, 12, 10, 10, 10)
+    assert old_points(given, *runs[1:])["vnncomp2022"] == (12, 11, 11, 10)
+    assert found["vnncomp2023"] == found["vnncomp2024"] == (10,) * 5
+
+
+def test_the_overhead_of_a_tool_is_taken_off_before_its_speed_is_paid() -> None:
+    runs = [replace(run(Answer.UNSAT, s), verifier=name) for name, s in (("slow", 9.0), ("quick", 4.0))]
+    judged = [Judgement(r, None, None, Verdict.UNLABELLED, "", None, "") for r in runs]
+    marks = marks_of(RULE_SETS["vnncomp2022"], None, judged, {"slow": 8.0})
+    assert [mark.points for mark in marks] == [12, 11]
+    assert [mark.points for mark in marks_of(RULE_SETS["vnncomp2022"], None, judged)] == [11, 12]
+
+
+def test_2022_looks_at_witnesses_only_where_answers_differ(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=ASKED)
+    nothing, right = run(Answer.SAT, 1.0), run(Answer.SAT, 1.0, RIGHT)
+    harmless, unsat = run(Answer.SAT, 1.0, (F(0), F(0))), run(Answer.UNSAT, 1.0)
+    assert old_points(given, nothing, harmless)["vnncomp2022"] == (12, 12)
+    assert old_points(given, nothing, harmless, unsat)["vnncomp2022"] == (-100, -100, 12)
+    assert old_points(given, nothing, harmless, unsat, right)["vnncomp2022"] == (12, 12, -100, 12)
+    # Own outputs within 1e-4, absolutely.
+    off = run(Answer.SAT, 1.0, RIGHT, outputs=(F("1.75011"),))
+    assert old_points(given, off, unsat)["vnncomp2022"] == (-100, 12)
+
+
+def test_2023_lets_one_accepted_witness_serve_all_and_2024_refutes_nothing(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=ASKED)
+    nothing, near = run(Answer.SAT, 1.0), run(Answer.SAT, 1.0, OUT_BY_A_LITTLE)
+    unsat = run(Answer.UNSAT, 1.0)
+    found = old_points(given, nothing, near, unsat)
+    assert found["vnncomp2023"] == (10, 10, -150)
+    assert found["vnncomp2024"] == (-150, 10, 10)
+    assert old_points(given, nothing)["vnncomp2023"] == (-150,)
+
+
+def test_2021_votes(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=ASKED)
+    sat, unsat = run(Answer.SAT, 1.0), run(Answer.UNSAT, 1.0)
+    for runs, expected in (
+        ([sat, unsat], (0, 0)),
+        ([sat, unsat, unsat], (-100, 12, 12)),
+        ([sat, sat, unsat, unsat, unsat], (0,) * 5),
+        ([sat, run(Answer.TIMEOUT, 9.0)], (12, 0)),
+        ([sat, replace(sat, verifier="randgen"), unsat], (1, 1, -100)),
+    ):
+        assert old_points(given, *runs)["vnncomp2021"] == expected
+
+
+def test_a_second_run_is_a_row_of_its_own(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=ASKED)
+    first = [replace(run(Answer.UNSAT, 5.0), verifier=name) for name in ("a", "b")]
+    second = [replace(first[0], repeat=1, answer=Answer.SAT), replace(first[1], repeat=1)]
+    assert old_points(given, *first, *second)["vnncomp2021"] == (12, 12, 0, 0)
+
+
+def test_each_year_has_its_rules_and_others_are_called_so() -> None:
+    assert default_rules([2022]) == ("exact", "vnncomp2026", "vnncomp2022")
+    assert {RULE_SETS[name].year for name in RULE_SETS.shipped} == {None, *range(2021, 2027)}
+    assert other_year(RULE_SETS["vnncomp2026"], [2022]) == "rules of 2026, and these are results of 2022"
+    assert not other_year(RULE_SETS["vnncomp2022"], [2022])
+    assert not other_year(RULE_SETS["exact"], [2022])
+    assert not other_year(RULE_SETS["vnncomp2026"], [])
 
 
 def test_bounds_are_rounded_to_float32_as_numpy_2_does(tmp_path: Path) -> None:
@@ -134,7 +220,7 @@ def test_what_refutes_an_unsat(
     late = replace(other, termination=Termination.WALL_LIMIT)
     assert points(given, record(Answer.UNSAT), late)[1:] == (10, 10, 10)
     slow = replace(other, limits=Limits(wall_seconds=1.5))
-    assert points(given, record(Answer.UNSAT), slow)[1:] == (10, 10, 10)
+    assert points(given, record(Answer.UNSAT), slow)[1:] == (10, *unsat_points[2:])
 
 
 def test_a_sat_on_an_unsat_instance(tmp_path: Path) -> None:
@@ -156,7 +242,8 @@ def test_what_decides_nothing_is_worth_nothing(tmp_path: Path, answer: Answer) -
 def test_an_answer_after_the_limit_is_a_timeout(tmp_path: Path) -> None:
     given = instance(tmp_path, "i", asked=ASKED, label=Label.SAT)
     slow = record(Answer.SAT, RIGHT, wall_seconds=2.0)
-    assert points(given, replace(slow, limits=Limits(wall_seconds=1.5))) == (0, 0, 0, 0)
+    # The script of 2025 did not look at the time again.
+    assert points(given, replace(slow, limits=Limits(wall_seconds=1.5))) == (0, 0, 10, 10)
     assert points(given, replace(slow, limits=Limits(wall_seconds=2.0))) == (10, 10, 10, 10)
 
 
@@ -219,10 +306,16 @@ def test_a_strict_constraint_is_not_met_by_equality(tmp_path: Path) -> None:
     assert points(given, record(Answer.UNSAT), record(Answer.SAT, JUST)) == (-150, 10, -150, 10)
 
 
-def test_a_witness_out_of_the_box_by_a_rounding_is_clipped(tmp_path: Path) -> None:
+def test_a_witness_out_of_the_box_by_what_competitions_tolerate_is_clipped(tmp_path: Path) -> None:
     given = instance(tmp_path, "i", asked=ASKED, label=Label.SAT)
-    by_a_step, by_more = (judged(given, record(Answer.SAT, w))[0] for w in (OUT_BY_A_STEP, OUT_BY_A_LITTLE))
-    assert (by_a_step.verdict, by_more.verdict) == (Verdict.CLIPPED, Verdict.BAD_WITNESS)
+    out_by_more = (F("1.000101"), F(3, 4))
+    by_a_step, by_a_little, by_more = (
+        judged(given, record(Answer.SAT, w))[0] for w in (OUT_BY_A_STEP, OUT_BY_A_LITTLE, out_by_more)
+    )
+    assert (by_a_step.verdict, by_a_little.verdict) == (Verdict.CLIPPED, Verdict.CLIPPED)
+    assert (by_a_step.clipped_by, by_a_little.clipped_by) == (F(1, 2**23), F("0.00005"))
+    assert "leaves the box by 5e-05, and" in by_a_little.reason
+    assert by_more.verdict is Verdict.BAD_WITNESS
     assert by_a_step.clipped is not None
     assert (by_a_step.clipped.in_box, by_a_step.clipped.violates_exactly) == (True, True)
     assert by_a_step.clipped.exact_outputs == (F(7, 4),)

@@ -65,6 +65,19 @@ def test_a_point_that_does_not_violate() -> None:
     assert replays.telling.violation == F(-1, 4)
 
 
+def test_what_the_runtime_says_is_about_the_point_given() -> None:
+    # 1 + 1e-9 leaves the box, and its nearest float32 number, 1, does not.
+    outside = replay_witness(question(), (1 + F(1, 10**9), F(1)))
+    assert outside.as_written is not None and outside.in_floats is not None
+    assert (outside.as_written.in_box, outside.as_written.violates_in_onnxruntime) == (False, False)
+    assert (outside.in_floats.in_box, outside.in_floats.violates_in_onnxruntime) == (True, True)
+    # 0.1 is in [-1, 0.1], and its nearest float32 number is not.
+    inside = replay_witness(question("0.15", high="0.1"), (F("0.1"), F("0.1")))
+    assert inside.as_written is not None and inside.in_floats is not None
+    assert (inside.as_written.in_box, inside.as_written.violates_in_onnxruntime) == (True, True)
+    assert (inside.in_floats.in_box, inside.in_floats.violates_in_onnxruntime) == (False, False)
+
+
 def test_a_point_outside_the_box() -> None:
     replays = replay_witness(question(), (F(3), F(0)))
     replay = replays.telling

@@ -68,7 +68,6 @@ def test_a_flat_witness(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "witness",
     [
-        "()",
         "((X_0 1)",
         "(X_0 1)",
         "((X_1 1))",
@@ -86,6 +85,12 @@ def test_a_flat_witness_that_is_none(tmp_path: Path, witness: str) -> None:
     answer, point, detail = read(tmp_path, f"sat\n{witness}\n")
     assert (answer, point) == (Answer.SAT, ())
     assert detail
+
+
+@pytest.mark.parametrize("witness", ["", "  \n", "()", "( )", "(())"])
+def test_an_empty_witness_is_none_given(tmp_path: Path, witness: str) -> None:
+    answer, point, _ = read(tmp_path, f"sat\n{witness}")
+    assert (answer, point) == (Answer.SAT, None)
 
 
 def test_a_witness_by_tensors(tmp_path: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.api.arguments import as_paths
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.verdicts import warn_of_labels
 from dokimos.auditing.linting import lint_benchmark, lint_published
+from dokimos.auditing.registry import SETTLING_RULES
 from dokimos.auditing.sarif import sarif as as_sarif
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.published_results import ImportedResults, find_results, import_results
@@ -21,7 +22,8 @@ from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.parallel import default_jobs, each
 from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
-from dokimos.judging.rules import RULE_SETS, rule_sets
+from dokimos.judging.rules import rule_sets
+from dokimos.judging.settling import audited_label
 from dokimos.labelling.tasks import LabelTask, label_instance
 from dokimos.reports.campaign_report import report_campaigns
 from dokimos.reports.file_page import write_file_page
@@ -30,6 +32,8 @@ from dokimos.suites.file_findings import LintFinding, LintSeverity
 from dokimos.suites.folder import benchmark_folders, benchmark_name, read_suite
 
 _log = logging.getLogger("dokimos")
+#: How long to look for the proof of what a rule has just settled, in seconds of the processor.
+_PROOF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +74,10 @@ def audit(
     `folders` are benchmarks, or folders of benchmarks. Every file that they list is examined; `html`,
     `json` and `sarif` are files to write the findings to. `results` is a folder with the answers and
     counterexamples of several tools, as VNN-COMP publishes them; they become an ordinary campaign in `out`,
-    for `judge`, `explain` and `report`. `not_scored` names tools that took part without being scored;
-    `rules` are the rule sets to score by (default: the shipped ones). With `label_seconds`, `label` spends
+    for `judge`, `explain` and `report`. What the rules settle on their way, such as an easy `unsat`, is
+    proven, kept in `out` and counts as a label. `not_scored` names tools that took part without being
+    scored; `rules` are the rule sets to score by (default: `exact`, those of the results' year, and the
+    newest). With `label_seconds`, `label` spends
     this long looking for the label of each instance with an answer that nothing else confirms or refutes,
     and writes it to the benchmark's `truth/`. `jobs` is the number of processes. If interrupted, the same
     call continues reading the results where it stopped.
@@ -88,8 +94,7 @@ def audit(
     [('mine', 'wrong-unsat')]
     """
     given = as_paths(folders, none="There is nothing to audit; give the folder of a benchmark.")
-    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    rule_sets(chosen)  # an unknown one is refused before hours of work
+    rule_sets(rules or ())  # an unknown one is refused before hours of work
     if results is None and (not_scored or label_seconds is not None):
         raise InputError("--not-scored and --label need published results; give them with --results.")
     for path in (html, json, sarif):
@@ -102,10 +107,12 @@ def audit(
     found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)))
     if results is not None:
         imported = _imported(Path(results), suites, Path(out), not_scored, progress)
-        judged = _judged(Path(out), chosen, processes, progress)
+        judged = _judged(Path(out), rules, processes, progress)
+        if _label(_settled_by_rules(judged, suites, found.findings, Path(out)), processes, progress):
+            judged = _judged(Path(out), rules, processes, progress)
         if label_seconds is not None:
-            _label_unchecked(judged, suites, label_seconds, processes, progress)
-            judged = _judged(Path(out), chosen, processes, progress)
+            _label(list(_unchecked(judged, suites, label_seconds)), processes, progress)
+            judged = _judged(Path(out), rules, processes, progress)
         findings = (*found.findings, *lint_published(imported.campaign))
         found = Audit(findings, judged, imported.strangers)
     if html is not None:
@@ -117,24 +124,40 @@ def audit(
     return found
 
 
-def _label_unchecked(
-    judged: JudgedCampaigns,
-    suites: Sequence[CampaignSuite],
-    seconds: float,
-    jobs: int,
-    progress: ProgressCallback[None],
-) -> None:
-    """Look for the label of every instance with an answer that nothing confirms or refutes."""
+def _unchecked(
+    judged: JudgedCampaigns, suites: Sequence[CampaignSuite], seconds: float
+) -> Iterator[LabelTask]:
+    """Every instance with an answer that nothing confirms or refutes."""
     wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
-    tasks = [
-        LabelTask(suite.folder, entry, seconds)
-        for suite in suites
-        for entry in read_suite(suite.folder).entries
-        if (suite.name, entry.name) in wanted
-    ]
+    for suite in suites:
+        for entry in read_suite(suite.folder).entries:
+            if (suite.name, entry.name) in wanted:
+                yield LabelTask(suite.folder, entry, seconds)
+
+
+def _settled_by_rules(
+    judged: JudgedCampaigns, suites: Sequence[CampaignSuite], findings: Sequence[LintFinding], out: Path
+) -> list[LabelTask]:
+    """Those of them that a rule settles on its way; their labels go to the campaign, not the benchmark."""
+    proven = {(one.file, one.network) for one in findings if one.rule in SETTLING_RULES}
+    names = {suite.folder: suite.name for suite in suites}
+    found = []
+    for task in _unchecked(judged, suites, _PROOF_SECONDS):
+        entry = task.entry
+        if {(str(entry.property_path), network) for network in ("", str(entry.network_path))} & proven:
+            place = audited_label(out, names[task.folder], entry.name)
+            found.append(LabelTask(place.parent, replace(entry, truth_path=place), _PROOF_SECONDS))
+    return found
+
+
+def _label(tasks: Sequence[LabelTask], jobs: int, progress: ProgressCallback[None]) -> bool:
+    """Look for the labels of these instances; whether one was found."""
+    found = False
     for done, (index, outcome) in enumerate(each(label_instance, tasks, jobs=jobs), start=1):
+        found |= bool(outcome.label)
         note = f"{tasks[index].entry.name}: {outcome.label or 'open'}"
         progress(ProgressUpdate("labelling", done, len(tasks), note, None))
+    return found
 
 
 def _write_page(found: Audit, benchmarks: Sequence[str], path: Path) -> None:
@@ -172,7 +195,7 @@ def _imported(
 
 
 def _judged(
-    out: Path, rules: Sequence[str], jobs: int, progress: ProgressCallback[None]
+    out: Path, rules: Sequence[str] | None, jobs: int, progress: ProgressCallback[None]
 ) -> JudgedCampaigns:
     def judged_one(done: int, total: int, name: str) -> None:
         progress(ProgressUpdate("judging", done, total, name, None))

@@ -30,9 +30,12 @@ class ReplayedPoint:
 
     @property
     def violates(self) -> bool:
-        """Whether the point is in the box and violates the property, exactly or in the runtime."""
-        exactly = self.replay.in_box and self.replay.violates_exactly
-        return exactly or self.replay.violates_in_onnxruntime
+        """Whether the point, or the nearest one of the network's type, is in the box and violates the
+        property, exactly or (at the latter) in the runtime."""
+        near = self.in_floats
+        if self.replay.violates_exactly:
+            return True
+        return near is not None and (near.violates_exactly or near.violates_in_onnxruntime)
 
     @property
     def parts(self) -> bool:

@@ -20,7 +20,6 @@ from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import LabelCheck
-from dokimos.judging.rules import RULE_SETS
 from dokimos.judging.verdicts import failed_label_in_words
 from dokimos.reports.campaign_report import CampaignReport, report_campaigns
 
@@ -34,13 +33,14 @@ def judge(
     campaigns: Campaigns,
     *,
     suites: Sequence[str | Path] = (),
-    rules: Sequence[str] = (),
+    rules: Sequence[str] | None = (),
     families: str | None = None,
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:
     """Judge every answer of one campaign, or of several together: `dokimos judge`.
 
-    `suites` are the folders of suites that have moved; `rules` names the rule sets to score by. `families`
+    `suites` are the folders of suites that have moved; `rules` names the rule sets to score by (None: those
+    of the last two years or, for published results, of their own year and the newest). `families`
     is "network", or a regular expression that is searched for in the name of an instance: its first group
     replaces the recorded family. A witness that replays exactly settles an instance without a label for all
     campaigns.
@@ -165,7 +165,7 @@ def report(
 
     Takes campaigns, or the result of `judge` (with its rule sets). Writes one self-contained page to
     `html`, all tables to the folder `csv` and all figures to the folder `png`; at least one of the three
-    must be given. `rules` names the rule sets to show side by side (default: the shipped ones). `against`
+    must be given. `rules` names the rule sets to show side by side (default: as None in `judge`). `against`
     are earlier campaigns to compare with. `families` and `progress` are as for `judge`.
 
     >>> written = dokimos.report("campaign", html="report.html")
@@ -180,8 +180,7 @@ def report(
         require_renderer()
     if html is not None:
         expect_writable(Path(html), what="report", example="report.html")
-    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    judged = _judged(campaigns, suites, chosen, families, progress)
+    judged = _judged(campaigns, suites, rules, families, progress)
     earlier = judge(against, suites=suites, families=families, progress=progress) if against else None
     found = report_campaigns(judged, title=title, earlier=earlier)
     findings, context = found.findings, found.context
@@ -206,7 +205,7 @@ def report(
 def _judged(
     campaigns: Campaigns | JudgedCampaigns,
     suites: Sequence[str | Path],
-    rules: Sequence[str] = (),
+    rules: Sequence[str] | None = (),
     families: str | None = None,
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:

@@ -120,7 +120,8 @@ def _lint(task: LintTask) -> list[LintFinding]:
     if asked is not None and task.together and (both := _whole(task, asked)) is not None:
         own = [one for rule in INSTANCE_RULES for one in rule.findings(both, str(task.property))]
         networks = " and ".join(dict.fromkeys(path.name for _, path in task.together))
-        found += [replace(one, reason=f"with {networks}: {one.reason}") for one in own]
+        place = str(task.network) if len(task.together) == 1 else ""
+        found += [replace(one, reason=f"with {networks}: {one.reason}", network=place) for one in own]
     return found
 
 

@@ -18,6 +18,7 @@ from dokimos.suites.file_findings import LintSeverity
 _FLOAT32 = np.dtype(np.float32)
 #: A decimal, with an exponent of bounded length.
 _DECIMAL = re.compile(r"(?<![\w.])\d{1,400}(?:\.\d{0,400})?(?:[eE][-+]?\d{1,3})?(?![\w.])")
+_COMMENT = re.compile(r";[^\n]*")
 _Terms = tuple[tuple[str, int, Fraction], ...]
 _OUTPUT = r"\(assert[^;\n]*Y"
 
@@ -135,14 +136,36 @@ def _constants(file: PropertyFile) -> list[Fraction]:
 
 
 def _rounded(file: PropertyFile) -> Iterator[Remark]:
-    numbers = set(_constants(file))
-    odd = [x for x in numbers if (near := nearest_float(x, _FLOAT32)) is not None and near != x]
+    """The decimals, as written, that a reader in float32 and one in float64 round to different numbers.
+
+    A decimal with 17 digits may be no float32 number and yet be the same one to both.
+    """
+    if file.problem is not None:
+        return
+    odd = [
+        text for text in dict.fromkeys(found[0] for found in _decimals(file)) if _is_read_differently(text)
+    ]
     if odd:
+        first, near = odd[0], float(np.float32(float(odd[0])))
         yield Remark(
-            f"{len(odd)} of {len(numbers)} constants are not float32 numbers, e.g. {float(min(odd)):.9g}: "
-            "readers in float32 and in float64 see different properties",
-            _line_of_number(file, odd),
+            f"readers in float32 and in float64 see different properties, in {len(odd)} "
+            f"constant{'s' * (len(odd) != 1)}, e.g. {first}: {near!r} in float32, "
+            f"{float(first)!r} in float64",
+            _line_of_number(file, [Fraction(first)]),
         )
+
+
+def _is_read_differently(decimal: str) -> bool:
+    """Whether the float64 number nearest to it is none of float32 (one that is too large is not asked)."""
+    if nearest_float(Fraction(decimal), _FLOAT32) is None:
+        return False
+    return float(np.float32(float(decimal))) != float(decimal)
+
+
+def _decimals(file: PropertyFile) -> Iterator[re.Match[str]]:
+    """The decimals of a file, without those in comments."""
+    text = _COMMENT.sub(lambda found: " " * len(found[0]), file.text)
+    yield from _DECIMAL.finditer(text)
 
 
 def _overflowing(file: PropertyFile) -> Iterator[Remark]:
@@ -155,7 +178,7 @@ def _overflowing(file: PropertyFile) -> Iterator[Remark]:
 def _line_of_number(file: PropertyFile, numbers: Sequence[Fraction]) -> int | None:
     """The line of the first decimal that is one of `numbers`, or the negative of one."""
     wanted = {abs(x) for x in numbers}
-    for found in _DECIMAL.finditer(file.text):
+    for found in _decimals(file):
         if Fraction(found[0]) in wanted:
             return file.text.count("\n", 0, found.start()) + 1
     return None

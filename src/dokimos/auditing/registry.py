@@ -45,6 +45,18 @@ INSTANCE_RULES: tuple[LintRule[InstancePair], ...] = (
 )
 PUBLISHED_RULES: tuple[LintRule[PublishedRuns], ...] = (instance_rules.TIME_NOT_NEEDED,)
 
+#: The rules whose findings on an instance settle whether it is `sat` or `unsat`, by their names.
+SETTLING_RULES = frozenset(
+    rule.name
+    for rule in (
+        instance_rules.EASY_SAT,
+        instance_rules.EASY_UNSAT,
+        property_rules.EMPTY_BOX,
+        property_rules.POINT_BOX,
+        property_rules.TRIVIAL,
+        property_rules.VACUOUS,
+    )
+)
 LINT_RULES: tuple[AnyRule, ...] = (
     *BENCHMARK_RULES,
     *PROPERTY_RULES,

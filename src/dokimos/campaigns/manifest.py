@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -69,10 +69,16 @@ class ManifestInstance:
 
 @dataclass(frozen=True)
 class PublishedSource:
-    """The source of the published results that a campaign was made from, and the tools not scored there."""
+    """The source of the published results that a campaign was made from, and the tools not scored there.
+
+    `year` is that of the competition, if the results say. `overheads` are the seconds of the shortest
+    decided run of each tool, over all that was published: the first competitions took them off.
+    """
 
     folder: str
     not_scored: tuple[str, ...] = ()
+    year: int | None = None
+    overheads: dict[str, Seconds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
 """Turns the published results of a competition into an ordinary campaign.
 
-The layout of 2025 has one folder for each tool and, in it, one for each category::
+The layout since 2022 has one folder for each tool and, in it, one for each category::
 
     RESULTS/<tool>/<year>_<category>/results.csv     category,network,property,prepare,answer,seconds
     RESULTS/<tool>/<year>_<category>/<network>_<property>.counterexample[.gz]
+
+In 2022 the folders had no year, in 2023 it was that of the benchmark: the competition's is the last that a
+folder names, or else the one in the name of RESULTS. 2021 had no counterexamples, and one table for each
+tool: `RESULTS/results_csv/<tool>.csv`.
 
 A row belongs to the instance whose files it names, whatever folders precede these names. If a benchmark
 lists an instance twice, the second row is its second run; both have the same witness, since the second run
@@ -12,8 +16,10 @@ overwrote the first one's.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,21 +44,28 @@ from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import exists, read_content, read_text
-from dokimos.verifiers.vnncomp_results import VERDICTS, flat_witness, tensor_witness
+from dokimos.verifiers.vnncomp_results import VERDICTS, sat_with
 
-#: The warm-up that the competition's scripts run after each category is not an instance of it.
-_WARM_UP = "test_nano"
+#: The warm-ups that the competition's scripts run around each category are not instances of it.
+_WARM_UPS = ("test_nano", "test_tiny")
+_WARM_UP_CATEGORY = "test"
+#: The seconds of an instance that was not run, as it could not be prepared.
+_NOT_RUN = -1
 _COLUMNS = "category,network,property,prepare seconds,answer,run seconds"
 
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """One `results.csv`: the tool, the year ("" if the folder does not say), and the category."""
+    """The results of a tool on a category: the year ("" if no folder says), and the table.
+
+    `is_shared` says that the table has other categories too.
+    """
 
     tool: str
     year: str
     category: str
     path: Path
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,11 +101,21 @@ def find_results(folder: Path) -> tuple[ResultsTable, ...]:
         if not (year.isdigit() and category):
             year, category = "", path.parent.name
         found.append(ResultsTable(path.parent.parent.name, year, category, path))
+    for path in sorted(folder.glob("results_csv/*.csv")):
+        for category in dict.fromkeys(cells[0] for _, cells in _cells(path) if cells):
+            found.append(ResultsTable(path.stem, "2021", category.strip(), path, is_shared=True))
     if not found:
         raise UnreadableFile(
             folder, "it holds no results: they must be in <tool>/<year>_<category>/results.csv."
         )
     return tuple(found)
+
+
+def results_year(folder: Path, tables: Sequence[ResultsTable]) -> int | None:
+    """The year of the competition whose results are in `folder`; None if nothing says."""
+    named = [int(table.year) for table in tables if table.year]
+    in_name = re.search(r"20\d\d", folder.absolute().name)
+    return max(named, default=None if in_name is None else int(in_name[0]))
 
 
 def import_results(
@@ -109,9 +132,10 @@ def import_results(
     called after each table. The same call again continues where it stopped.
     """
     names = {suite.name for suite in suites}
-    tables = [table for table in find_results(results) if table.category in names]
+    every = find_results(results)
+    tables = [table for table in every if table.category in names]
     if not tables:
-        known = sorted({table.category for table in find_results(results)})
+        known = sorted({table.category for table in every})
         raise InputError(
             f"{results}: has results on {', '.join(known)}, but none on {', '.join(sorted(names))}."
         )
@@ -122,8 +146,8 @@ def import_results(
         table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
     }
     strangers = tuple(row.place for own in matched.values() for row, instance in own if instance is None)
-    years = {table.tool: table.year for table in sorted(tables, key=lambda table: table.year)}
-    tools = [Tool(name, year or "published") for name, year in sorted(years.items())]
+    year = results_year(results, every)
+    tools = [Tool(name, str(year or "published")) for name in sorted({table.tool for table in tables})]
     repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
     limits = Limits(wall_seconds=max(i.timeout_seconds for suite in suites for i in suite.instances))
     planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=True)
@@ -131,7 +155,11 @@ def import_results(
     with alone_in(out):
         manifest = replace(
             describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=True),
-            published=PublishedSource(str(results.absolute()), tuple(not_scored)),
+            published=PublishedSource(
+                *(str(results.absolute()), tuple(not_scored)),
+                year=year,
+                overheads=_overheads([table for table in every if table.tool in {t.name for t in tools}]),
+            ),
         )
         manifest = _going_on(manifest, out)
         write_manifest(manifest, out / "manifest.json")
@@ -156,22 +184,45 @@ def _counts(matched: _Matched) -> Counter[str]:
     return Counter(instance.name for _, instance in matched if instance is not None)
 
 
-def _rows(table: ResultsTable) -> Iterator[_PublishedRow]:
-    """The rows of a table, without the warm-up. Raises UnreadableFile, with the line."""
+def _rows(table: ResultsTable, *, warm_up: bool = False) -> Iterator[_PublishedRow]:
+    """The rows of a table, with or without the warm-up. Raises UnreadableFile, with the line."""
+    for number, cells in _cells(table.path):
+        place = f"{table.path}:{number}"
+        if len(cells) != 6:
+            raise UnreadableFile(place, f"a row must be {_COLUMNS}; this one has {len(cells)} columns")
+        category, network, property_, _, word, time = (cell.strip() for cell in cells)
+        if table.is_shared and category != table.category:
+            continue
+        is_warm_up = (
+            PurePosixPath(network).name.startswith(_WARM_UPS) and table.category != _WARM_UP_CATEGORY
+        )
+        if not is_warm_up or warm_up:
+            yield _PublishedRow(place, network, property_, word.lower(), _seconds(time, place))
+
+
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table that are not empty, with their numbers."""
     try:
-        numbered = enumerate(csv.reader(read_text(table.path).splitlines()), start=1)
-        for number, cells in numbered:
-            place = f"{table.path}:{number}"
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != 6:
-                raise UnreadableFile(place, f"a row must be {_COLUMNS}; this one has {len(cells)} columns")
-            _, network, property_, _, word, time = (cell.strip() for cell in cells)
-            if PurePosixPath(network).name.startswith(_WARM_UP):
-                continue
-            yield _PublishedRow(place, network, property_, word, _seconds(time, place))
+        for number, cells in enumerate(csv.reader(read_text(path).splitlines()), start=1):
+            if any(cell.strip() for cell in cells):
+                yield number, cells
     except csv.Error as error:
-        raise UnreadableFile(table.path, f"not a table of comma-separated values: {error}") from None
+        raise UnreadableFile(path, f"not a table of comma-separated values: {error}") from None
+
+
+def _overheads(tables: Sequence[ResultsTable]) -> dict[str, float]:
+    """The seconds of the shortest decided run of each tool, warm-ups included.
+
+    Tables that cannot be read are left out: they need not be of a category that is asked for.
+    """
+    found: dict[str, float] = {}
+    for table in tables:
+        with contextlib.suppress(UnreadableFile):
+            for row in _rows(table, warm_up=True):
+                answer = VERDICTS.get(row.word)
+                if answer is not None and answer.decides:
+                    found[table.tool] = min(row.seconds, found.get(table.tool, row.seconds))
+    return found
 
 
 def _seconds(text: str, place: str) -> float:
@@ -179,6 +230,8 @@ def _seconds(text: str, place: str) -> float:
         found = float(text)
     except ValueError:
         found = math.nan
+    if found == _NOT_RUN:
+        return 0.0
     if not 0 <= found < 1e12:
         raise UnreadableFile(place, f"{printable(text)!r} is not a number of seconds")
     return found
@@ -273,12 +326,9 @@ def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
     path = next((p for p in _witness_paths(table, row) if exists(p)), None)
     if path is None:
         return VerifierAnswer(Answer.SAT, detail="no counterexample was published")
-    text = read_content(path).decode("utf-8", errors="replace").strip()
-    text = text.removeprefix("sat").strip()
-    found = flat_witness(text) if text.startswith("(") else tensor_witness(text, "X", "Y")
-    if found is None:
-        return VerifierAnswer(Answer.SAT, (), "the counterexample does not give one value for each input")
-    return VerifierAnswer(Answer.SAT, found.inputs, outputs=found.outputs)
+    text = read_content(path).decode("utf-8", errors="replace").strip().removeprefix("sat")
+    said = sat_with(text)
+    return replace(said, detail="the counterexample is empty") if said.witness is None else said
 
 
 def _witness_paths(table: ResultsTable, row: _PublishedRow) -> Iterator[Path]:

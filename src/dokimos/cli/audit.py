@@ -32,7 +32,10 @@ def audit(
         list[str] | None, typer.Option(help="A tool that took part without being scored; repeatable.")
     ] = None,
     rules: Annotated[
-        str | None, typer.Option(help="The rule sets to score by (default: all shipped ones).")
+        str | None,
+        typer.Option(
+            help="The rule sets to score by (default: exact, the newest, and those of the results' year)."
+        ),
     ] = None,
     label: Annotated[
         str | None,

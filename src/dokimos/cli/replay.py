@@ -77,7 +77,7 @@ def _in_runtime(found: ReplayedPoint) -> str:
         return "not evaluated: neither onnxruntime nor ONNX's reference evaluator runs the network"
     if near is None:
         return f"not evaluated: the point is outside the range of {replay.float_type}"
-    said = "it violates" if replay.violates_in_onnxruntime else "it does not violate"
+    said = "it violates" if near.violates_in_onnxruntime else "it does not violate"
     if replay.witness_in_float32:
         return f"{said} the property"
     where = "in the box" if near.in_box else "outside the box"

@@ -27,7 +27,11 @@ def report(
     families: Families = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     rules: Annotated[
-        str | None, typer.Option(help="The rule sets to show side by side (default: all shipped ones).")
+        str | None,
+        typer.Option(
+            help="The rule sets to show side by side (default: exact, those of the last two years or, of "
+            "published results, those of their year and the newest)."
+        ),
     ] = None,
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard.

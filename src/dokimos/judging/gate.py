@@ -256,7 +256,7 @@ def _worst(runs: Sequence[BaselineRun]) -> dict[RunKey, BaselineRun]:
 
 
 def _badness(run: BaselineRun) -> int:
-    return 2 if run.verdict.is_wrong else int(run.verdict is not Verdict.CORRECT)
+    return 2 if run.verdict.is_wrong else int(not run.verdict.is_right)
 
 
 def _named(key: RunKey) -> str:
@@ -360,9 +360,9 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
     found = []
     for run in baseline.runs:
         current = now.get(run.key)
-        if run.verdict is not Verdict.CORRECT or current is None or _is_bad(current.verdict):
+        if not run.verdict.is_right or current is None or _is_bad(current.verdict):
             continue
-        if current.verdict is not Verdict.CORRECT:
+        if not current.verdict.is_right:
             text = f"{_named(run.key)} was right in the baseline, but is {current.verdict.value} now"
             found.append(GateFinding(GateFindingKind.LOST, text, run.key))
     return found
@@ -395,7 +395,7 @@ def _not_asked(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[Ga
     left: Counter[tuple[str, str]] = Counter(
         (run.verifier, run.suite)
         for run in baseline.runs
-        if run.verdict is Verdict.CORRECT and run.key not in now and (run.verifier, run.suite) in ran
+        if run.verdict.is_right and run.key not in now and (run.verifier, run.suite) in ran
     )
     return [
         GateFinding(
@@ -414,7 +414,7 @@ def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
             run.key,
         )
         for run in runs
-        if run.verdict is Verdict.CORRECT and run.is_near
+        if run.verdict.is_right and run.is_near
     ]
 
 

@@ -3,10 +3,10 @@
 A `sat` answer's witness is evaluated at two points (`witness_replay`): the point as printed, and the point
 of the network's own type, float32 or float64, that is nearest to it. It *shows* the violation **exactly**
 (E) if one of the two lies in the printed box and violates over the reals; **clipped** (C) if it leaves the
-box by the rounding of a bound and, once clipped to the box, violates over the reals; and **in floats** (F)
-if the point of the network's type lies in the printed box and violates in onnxruntime (or in ONNX's
-reference evaluator, if onnxruntime has no kernel for float64: then the reason says so). There is no
-tolerance anywhere. With the label's proof for the reals (R) and for float32:
+box by no more than the competitions tolerate (1e-4) and, once clipped to the box, violates over the reals;
+and **in floats** (F) if the point of the network's type lies in the printed box and violates in onnxruntime
+(or in ONNX's reference evaluator, if onnxruntime has no kernel for float64: then the reason says so). There
+is no tolerance anywhere else. With the label's proof for the reals (R) and for float32:
 
 ================  ==================  ==========================  ===============
 label             answer              witness                     verdict
@@ -101,6 +101,7 @@ def judge(
         replay=replays.telling if replays else None,
         reproduce=reproduce,
         clipped=replays.clipped if replays else None,
+        clipped_by=replays.clipped_by if replays else Fraction(0),
         plugin_proof=plugin_proof,
     )
 
@@ -154,7 +155,7 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
         only = f"its witness violates in {floating.float_type} only"
         return Verdict.ROUNDING, f"{only}, and sat is proven for the reals only"
     if replays.violates_once_clipped:
-        outside = f"its witness leaves the box by a rounding{_how_far_out(replays)}"
+        outside = f"its witness leaves the box by {_about(replays.clipped_by)}"
         return (
             Verdict.CLIPPED,
             f"the answer matches the label; {outside}, and clipped to the box it violates exactly",
@@ -193,7 +194,7 @@ def _describe(replays: WitnessReplays | None) -> str:
         return replays.problem
     if not replay.in_box:
         outside = f"its witness lies outside the box by {_about(replay.outside_by)}"
-        in_vain = ", a rounding; clipped to the box it does not violate"
+        in_vain = ", and clipped to the box it does not violate"
         return outside if replays.clipped is None else f"{outside}{in_vain}"
     return f"its witness {_missing(replay)}"
 
@@ -206,12 +207,6 @@ def _stand_in(replays: WitnessReplays | None) -> str:
     if replay.runtime == NO_RUNTIME:
         return "; no runtime can run this network, so its witness was only evaluated exactly"
     return f"; replayed by {replay.runtime}: onnxruntime cannot run this network in {replay.float_type}"
-
-
-def _how_far_out(replays: WitnessReplays) -> str:
-    """By how much the witness leaves every box, in brackets; empty if it lies in another one."""
-    replay = replays.as_written
-    return f" ({_about(replay.outside_by)})" if replay and replay.outside_by else ""
 
 
 def _missing(replay: Replay) -> str:

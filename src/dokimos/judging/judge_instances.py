@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
@@ -90,11 +91,12 @@ def judge_instance(
     *,
     check_label: Callable[[], LabelCheck] = nobody_checks,
     not_scored: Collection[str] = (),
+    overheads: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Judgement]:
     """The verdicts on all runs of one instance, in their order; see `judge_all`.
 
     The verifiers that `not_scored` names get no marks, and their witnesses refute no answer under a rule
-    set.
+    set. `overheads` are for `marks_of`.
     """
     witness = None if truth is None else truth.witness
     question, replays = _replays(instance, runs)
@@ -106,7 +108,7 @@ def judge_instance(
     referee = None if question is None else question.referee
     scored = [judgement for judgement in judgements if judgement.record.verifier not in not_scored]
     marks = [
-        dict(zip([j.record.job for j in scored], marks_of(one, referee, scored), strict=True))
+        dict(zip([j.record.job for j in scored], marks_of(one, referee, scored, overheads), strict=True))
         for one in rules
     ]
     shown_by = None

@@ -6,14 +6,14 @@ Campaigns that are shown together are judged together, so that all of these agre
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
-from dokimos.campaigns.manifest import Manifest, require_what_was_run
+from dokimos.campaigns.manifest import Manifest, PublishedSource, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.amounts import size_in_words
 from dokimos.core.brief import Brief
@@ -24,7 +24,7 @@ from dokimos.judging.families import family_rule
 from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.parallel import JudgingTask, judge_tasks
-from dokimos.judging.rules import RuleSet, rule_sets
+from dokimos.judging.rules import RuleSet, default_rules, rule_sets
 from dokimos.judging.settling import settled
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement, checked_labels
@@ -110,7 +110,12 @@ class JudgedCampaigns(Brief):
     @property
     def is_published(self) -> bool:
         """Whether one of these campaigns consists of answers that others published."""
-        return any(one.campaign.manifest.published is not None for one in self.campaigns)
+        return bool(_sources([one.campaign for one in self.campaigns]))
+
+    @property
+    def years(self) -> frozenset[int]:
+        """The years of the competitions whose results these are; empty for runs of one's own."""
+        return _years([one.campaign for one in self.campaigns])
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -122,7 +127,7 @@ def judge_campaigns(
     folders: Sequence[Path],
     *,
     suites: Sequence[Path] = (),
-    rules: Sequence[str] = (),
+    rules: Sequence[str] | None = (),
     families: str | None = None,
     label_checked: Callable[[str, LabelCheck], None] | None = None,
     jobs: int = 1,
@@ -132,18 +137,21 @@ def judge_campaigns(
     all of them.
 
     The suites are where they were when the campaigns were run, or where `suites` says they are. The same
-    names of suite and instance must mean the same files. `rules` names the rule sets to score by. A run
-    that is recorded in two of the campaigns counts twice. `families` defines the families of instances, in
-    place of the recorded ones (`family_rule`). Labels are checked before they count against a verifier;
-    `label_checked` is called after each such check, with the name of the instance.
+    names of suite and instance must mean the same files. `rules` names the rule sets to score by; None
+    means those of `default_rules` for the years of the results. A run that is recorded in two of the
+    campaigns counts twice. `families` defines the families of instances, in place of the recorded ones
+    (`family_rule`). Labels are checked before they count against a verifier; `label_checked` is called
+    after each such check, with the name of the instance.
 
     With `judged`, which is called after each instance, a single campaign is judged in `jobs` processes, and
     the judgements on an instance are kept in Dokimos' home (see `parallel`).
     """
     if not folders:
         raise InputError("There is no campaign to judge; give the folder of one.")
-    chosen = rule_sets(rules)
+    chosen = rule_sets(rules or ())
     campaigns = [_read(folder) for folder in dict.fromkeys(folders)]
+    if rules is None:
+        chosen = rule_sets(default_rules(_years(campaigns)))
     _require_same_files(campaigns)
     places = locate_all([campaign.manifest for campaign in campaigns], suites)
     used = dict.fromkeys(place for where in places for place in where.values())
@@ -167,7 +175,7 @@ def judge_campaigns(
     before: dict[InstanceKey, Sequence[Judgement]] = {}
     if judged is not None and len(campaigns) == 1:
         suites_read = {name: read[place] for name, place in places[0].items()}
-        tasks = _tasks(runs[0], suites_read, chosen, campaigns[0].folder, _not_scored(campaigns))
+        tasks = _tasks(runs[0], suites_read, chosen, campaigns[0])
         for task, found in judge_tasks(tasks, folder=campaigns[0].folder, jobs=jobs, judged=judged):
             before[task.runs[0].suite, task.entry.name] = found
     by_job, facts = _judge_and_read(
@@ -247,7 +255,10 @@ def _judge_and_read(
                             lambda run: "",
                             rules,
                             check_label=partial(check_label, instance),
-                            not_scored=_not_scored(campaigns),
+                            not_scored=[name for one in _sources(campaigns) for name in one.not_scored],
+                            overheads={
+                                k: s for one in _sources(campaigns) for k, s in one.overheads.items()
+                            },
                         )
                     judged |= {j.record.job: replace(j, reproduce=commands[j.record.job]) for j in verdicts}
                 known[place, i.name] = read_facts(
@@ -263,25 +274,30 @@ def _judge_and_read(
     return judged, facts
 
 
-def _not_scored(campaigns: Sequence[Campaign]) -> frozenset[str]:
-    """The verifiers that rule sets leave out: those of published results that were not scored there."""
-    published = [campaign.manifest.published for campaign in campaigns]
-    return frozenset(name for one in published if one is not None for name in one.not_scored)
+def _sources(campaigns: Sequence[Campaign]) -> list[PublishedSource]:
+    """Where the campaigns come from that others published."""
+    return [source for campaign in campaigns if (source := campaign.manifest.published) is not None]
+
+
+def _years(campaigns: Sequence[Campaign]) -> frozenset[int]:
+    return frozenset(source.year for source in _sources(campaigns) if source.year is not None)
 
 
 def _tasks(
     runs: Sequence[RunRecord],
     suites: Mapping[str, _Opened],
     rules: Sequence[RuleSet],
-    folder: Path,
-    not_scored: Collection[str],
+    campaign: Campaign,
 ) -> list[JudgingTask]:
     """What there is to judge of one campaign, instance by instance."""
     groups: dict[InstanceKey, list[RunRecord]] = {}
     for run in runs:
         groups.setdefault((run.suite, run.instance), []).append(run)
     return [
-        JudgingTask(suites[suite].entry(name), tuple(own), tuple(rules), folder, tuple(sorted(not_scored)))
+        JudgingTask(
+            *(suites[suite].entry(name), tuple(own), tuple(rules), campaign.folder),
+            campaign.manifest.published,
+        )
         for (suite, name), own in groups.items()
     ]
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.campaigns.events import read_fraction
+from dokimos.campaigns.manifest import PublishedSource
 from dokimos.campaigns.records import RunRecord
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
@@ -37,16 +38,17 @@ _WHAT = "the kept judgements"
 
 @dataclass(frozen=True)
 class JudgingTask:
-    """The runs on one instance, to be judged together; `not_scored` names verifiers without marks.
+    """The runs on one instance, to be judged together.
 
-    `folder` is their campaign's, which has the certificates that verifiers gave.
+    `folder` is their campaign's, which has the certificates that verifiers gave; `source` says where the
+    results come from, if others published them: which verifiers get no marks, and their overheads.
     """
 
     entry: SuiteEntry
     runs: tuple[RunRecord, ...]
     rules: tuple[RuleSet, ...]
     folder: Path
-    not_scored: tuple[str, ...] = ()
+    source: PublishedSource | None = None
 
     @property
     def key(self) -> str:
@@ -59,7 +61,7 @@ class JudgingTask:
             self.entry.property_sha256,
             *(sha256(read_content(proof)) for proof in proofs),
             repr(self.rules),
-            repr(self.not_scored),
+            repr(self.source),
             strict_json.write(self.runs, indent=None),
         )
         return sha256("\n".join(parts).encode())
@@ -120,7 +122,8 @@ def _judge(task: JudgingTask) -> tuple[Judgement, ...]:
             lambda _run: "",
             task.rules,
             check_label=partial(check_label, instance),
-            not_scored=task.not_scored,
+            not_scored=() if task.source is None else task.source.not_scored,
+            overheads={} if task.source is None else task.source.overheads,
         )
     )
 

@@ -35,6 +35,11 @@ class Verdict(Enum):
         return self in (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
 
     @property
+    def is_right(self) -> bool:
+        """Whether the answer is proven to be the true one, with a witness that shows it once clipped."""
+        return self in (Verdict.CORRECT, Verdict.CLIPPED)
+
+    @property
     def is_unchecked(self) -> bool:
         """Whether a decided answer is neither confirmed nor refuted: it does not count as a success."""
         return self is Verdict.UNLABELLED
@@ -54,10 +59,12 @@ class Replay:
     constraint decides), and a negative number says by how much it fails to. `exact_outputs` and
     `onnxruntime_outputs` are what the network gives there, the latter in its own `float_type`. `runtime` is
     what computed them: onnxruntime, or its replacement if it has no kernel; `witness_in_float32` says
-    whether the witness is a point of that type. Each exact output is off by `output_error` at most; that is
-    0 if the exact value was computed, and positive if an enclosure decided the question: then `violation`
-    is a lower bound. `outside_by` is the largest distance by which a coordinate leaves the box (0 when
-    inside). `is_decided` is False if no precision decides whether the witness violates.
+    whether the witness is a point of that type; if not, the runtime computes at the nearest one.
+    `violates_in_onnxruntime` says whether the witness itself lies in the box and these outputs are unsafe.
+    Each exact output is off by `output_error` at most; that is 0 if the exact value was computed, and
+    positive if an enclosure decided the question: then `violation` is a lower bound. `outside_by` is the
+    largest distance by which a coordinate leaves the box (0 when inside). `is_decided` is False if no
+    precision decides whether the witness violates.
     """
 
     in_box: bool
@@ -93,10 +100,10 @@ class Judgement:
 
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
     same verifier on the same instance again. `clipped` is the replay at the witness clipped to a box that
-    it leaves by a rounding. `marks` has one mark for each rule set that was asked for. `plugin_proof` names
-    the kind of proof and its package, if a plug-in's proof is the only one. `label_check` is the result of
-    checking the label, if it counts against the verifier. `counterexample` is a point that shows a
-    `wrong-unsat` to be wrong, if one is known.
+    it leaves by no more than the competitions tolerate, `clipped_by` how far that moves it. `marks` has one
+    mark for each rule set that was asked for. `plugin_proof` names the kind of proof and its package, if a
+    plug-in's proof is the only one. `label_check` is the result of checking the label, if it counts against
+    the verifier. `counterexample` is a point that shows a `wrong-unsat` to be wrong, if one is known.
     """
 
     record: RunRecord
@@ -107,6 +114,7 @@ class Judgement:
     replay: Replay | None
     reproduce: str
     clipped: Replay | None = None
+    clipped_by: Fraction = Fraction(0)
     marks: tuple[Mark, ...] = ()
     plugin_proof: str = ""
     label_check: LabelCheck | None = None

@@ -1,10 +1,10 @@
 """The class that the rules of a competition give to a witness.
 
-There are two ways to evaluate a witness, those of the competitions of 2025 and of 2026:
+There are two ways to evaluate a witness, those of the competitions up to 2025 and of 2026:
 
 - If a rule has a limit on the *own outputs*, the inputs are doubles as the verifier printed them, and the
   property is evaluated at the outputs that the verifier states. How far these are from what onnxruntime
-  computes is the largest difference over the largest stated output (0 if that is below 1e-6).
+  computes is the largest difference, since 2023 over the largest stated output (0 if that is below 1e-6).
 - If it has none, the own outputs are ignored, and the property is evaluated at onnxruntime's. The inputs
   are rounded to the type of the network's input first, and so is every bound, with its tolerance, as NumPy
   2 does when it compares a float32 number with a Python float.
@@ -67,11 +67,10 @@ class _Seen:
 def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness:
     """The class that `rules`, which must judge witnesses, give to the witness of a `sat`.
 
-    `referee` is needed if there is a witness. Raises UnreadableFile if it cannot run the network or
-    read the property.
+    None is strictly correct if the rules refute nothing. `referee` is needed if there is a witness. Raises
+    UnreadableFile if it cannot run the network or read the property.
     """
     assert rules.accepts is not None
-    assert rules.establishes is not None
     if record.witness is None:
         return ClassifiedWitness(WitnessClass.MISSING, "it gives no witness")
     assert referee is not None
@@ -91,6 +90,8 @@ def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord)
         return ClassifiedWitness(WitnessClass.OTHER_OUTPUTS, problem)
     if problem := _problem(rules.accepts, referee, seen):
         return ClassifiedWitness(WitnessClass.NOT_VIOLATED, problem)
+    if rules.establishes is None:
+        return ClassifiedWitness(WitnessClass.TOLERATED, "its witness is accepted")
     short_of = _problem(rules.establishes, referee, seen) or _outputs_problem(rules.establishes, seen)
     if short_of:
         return ClassifiedWitness(
@@ -103,7 +104,8 @@ def _outputs_problem(rule: WitnessRule, seen: _Seen) -> str:
     """Why `rule` rejects the outputs that the verifier states; empty if it accepts them."""
     if rule.own_outputs is None or seen.error <= float(rule.own_outputs):
         return ""
-    return f"the outputs it states differ from onnxruntime's by {seen.error:.3g}, relatively"
+    how = "" if rule.is_absolute else ", relatively"
+    return f"the outputs it states differ from onnxruntime's by {seen.error:.3g}{how}"
 
 
 def _look(rule: WitnessRule, referee: Referee, record: RunRecord, replayed: Doubles) -> _Seen | None:
@@ -117,8 +119,9 @@ def _look(rule: WitnessRule, referee: Referee, record: RunRecord, replayed: Doub
     largest = float(np.max(np.abs(own), initial=0.0))
     with np.errstate(invalid="ignore"):
         difference = float(np.max(np.abs(replayed - own), initial=0.0))
-    error = 0.0 if largest < _SMALLEST_OUTPUT else difference / largest
-    return _Seen(inputs, own, error, in_input_type=False)
+    if not rule.is_absolute:
+        difference = 0.0 if largest < _SMALLEST_OUTPUT else difference / largest
+    return _Seen(inputs, own, difference, in_input_type=False)
 
 
 def _problem(rule: WitnessRule, referee: Referee, seen: _Seen) -> str:

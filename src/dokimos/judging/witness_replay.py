@@ -12,6 +12,7 @@ import numpy as np
 from dokimos.core.errors import InputError
 from dokimos.judging.recent_networks import NETWORKS
 from dokimos.judging.referee import Referee
+from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
@@ -85,10 +86,10 @@ class WitnessReplays:
     network's input space (`problem` says why) there are no replays; if it is out of the range of the
     network's type, `in_floats` is None; if it is already of that type, `in_floats` is the same replay.
 
-    `clipped` is the replay at the witness moved into a box that it leaves by no more than a rounding (see
-    `clip`); there is none if one of the two points violates exactly. The clipped point is not the
-    verifier's, but if it violates exactly the property is `sat` all the same. `can_be_checked` is False if
-    Dokimos cannot evaluate the network. `points` has the points of the three replays.
+    `clipped` is the replay at the witness moved into a box that it leaves by no more than the competitions
+    tolerate (see `clip`); there is none if one of the two points violates exactly. The clipped point is not
+    the verifier's, but if it violates exactly the property is `sat` all the same. `can_be_checked` is False
+    if Dokimos cannot evaluate the network. `points` has the points of the three replays.
     """
 
     as_written: Replay | None
@@ -113,6 +114,12 @@ class WitnessReplays:
     def violates_once_clipped(self) -> bool:
         """Whether the clipped point violates over the reals."""
         return self.clipped is not None and self.clipped.violates_exactly
+
+    @property
+    def clipped_by(self) -> Fraction:
+        """The largest distance by which clipping moves a coordinate."""
+        written, _, moved = self.points
+        return max((abs(x - y) for x, y in zip(written, moved, strict=False)), default=Fraction(0))
 
     @property
     def proves_sat(self) -> bool:
@@ -178,16 +185,17 @@ def _in_floats(question: Question, point: Point) -> Point | None:
 
 
 def clip(box: Box, point: Point) -> Point | None:
-    """`point` moved into `box`, if every coordinate that leaves it does so by a rounding; else None.
+    """`point` moved into `box`, if no coordinate leaves it by more than is tolerated; else None.
 
-    By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as
-    written or at the nearest float32 number (which decimals seldom give to the last digit). Printing or
-    reading a bound in float32 can have this unintended effect.
+    Tolerated are the competitions' 1e-4 and, since the numbers around a large bound are further apart than
+    that, the distance from the bound to the next float32 number beyond it: printing or reading a bound in
+    float32 can have this effect. It is measured as written or at the nearest float32 number (which decimals
+    seldom give to the last digit).
     """
     moved = []
     for low, x, high in zip(box.lower, point, box.upper, strict=True):
         bound = low if x < low else high
-        if low > high or (not low <= x <= high and _distance(x, bound) > _rounding_at(bound)):
+        if low > high or (not low <= x <= high and _distance(x, bound) > _tolerated_at(bound)):
             return None
         moved.append(min(max(x, low), high))
     return tuple(moved)
@@ -199,17 +207,18 @@ def _distance(x: Fraction, bound: Fraction) -> Fraction:
     return abs(x - bound) if near is None else min(abs(x - bound), abs(near - bound))
 
 
-def _rounding_at(bound: Fraction) -> Fraction:
-    """The distance between the float32 numbers around `bound`; 0 where they are not finite."""
+def _tolerated_at(bound: Fraction) -> Fraction:
+    """How far a witness may be beyond `bound`: see `clip`."""
     near = nearest_float(abs(bound), _FLOAT32)
-    if near is None:
-        return Fraction(0)
+    if near is None or near < 1:
+        return INPUT_TOLERANCE
     next_one = np.nextafter(np.float32(float(near)), np.float32(np.inf))
-    return Fraction(float(next_one)) - near if np.isfinite(next_one) else Fraction(0)
+    step = Fraction(float(next_one)) - near if np.isfinite(next_one) else Fraction(0)
+    return max(INPUT_TOLERANCE, step)
 
 
 def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay | None]:
-    """The witness clipped to a box that it leaves by a rounding, and the replay there.
+    """The witness clipped to a box that it leaves by no more than is tolerated, and the replay there.
 
     A box where it violates is preferred. The runtime is run at the point of the network's type that is
     nearest to the clipped one, as for other replays.
@@ -241,11 +250,14 @@ def _run(question: Question, near: Point | None) -> tuple[str, tuple[float, ...]
 
 
 def _replay(question: Question, point: Point, near: Point | None) -> Replay:
-    """What happens at `point`; the runtime is run at `near`, the nearest point of the network's type."""
+    """What happens at `point`; the runtime is run at `near`, the nearest point of the network's type.
+
+    Whether `point` is in the box is a question about `point` for the runtime too, not about `near`.
+    """
     asked = question.property
     name, runtime = _run(question, near)
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
-    in_runtime = finite and near is not None and asked.unsafe(near, [Fraction(y) for y in runtime])
+    in_runtime = finite and asked.unsafe(point, [Fraction(y) for y in runtime])
     holding = [case for case in asked.cases if point in case.box]
     unknown = Replay(
         in_box=bool(holding),

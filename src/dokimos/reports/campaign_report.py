@@ -71,6 +71,7 @@ def report_campaigns(
         explanation=explain_campaigns(judged),
         limit_wall_seconds=context.wall_seconds,
         is_published=judged.is_published,
+        years=judged.years,
         files=files,
         earlier=None if earlier is None else EarlierRuns.of_campaigns(earlier),
         scenes={job: scene for one in judged.campaigns for job, scene in scenes_of(one).items()},

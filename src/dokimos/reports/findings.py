@@ -43,9 +43,9 @@ class Findings:
     `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
     `explanation` says why verifiers slow down (None: not computed). `limit_wall_seconds` is the time limit
     of every run (None: limits differ); `repeats` is how often each instance should run. `is_published` says
-    that others ran the verifiers and published the answers. `files` has the problems of the benchmarks'
-    files (None: not checked). `scenes` has drawings of wrong answers, by job; `earlier` is what the runs
-    are compared with (None: nothing).
+    that others ran the verifiers and published the answers, `years` in which competitions. `files` has the
+    problems of the benchmarks' files (None: not checked). `scenes` has drawings of wrong answers, by job;
+    `earlier` is what the runs are compared with (None: nothing).
     """
 
     judgements: tuple[Judgement, ...]
@@ -56,6 +56,7 @@ class Findings:
     limit_wall_seconds: float | None = None
     repeats: int = 1
     is_published: bool = False
+    years: frozenset[int] = frozenset()
     files: tuple[LintFinding, ...] | None = None
     scenes: Mapping[str, Scene] = field(default_factory=dict)
     earlier: EarlierRuns | None = None
@@ -71,6 +72,7 @@ class Findings:
         limit_wall_seconds: float | None = None,
         repeats: int = 1,
         is_published: bool = False,
+        years: frozenset[int] = frozenset(),
         files: Sequence[LintFinding] | None = None,
         scenes: Mapping[str, Scene] | None = None,
         earlier: EarlierRuns | None = None,
@@ -86,6 +88,7 @@ class Findings:
             limit_wall_seconds=limit_wall_seconds,
             repeats=repeats,
             is_published=is_published,
+            years=years,
             files=None if files is None else tuple(files),
             scenes=scenes or {},
             earlier=earlier,
@@ -95,7 +98,11 @@ class Findings:
     def of_campaigns(cls, judged: JudgedCampaigns, *, explanation: Explanation | None = None) -> Findings:
         """The findings of campaigns that were judged together."""
         return cls.of(
-            judged.judgements, known=judged.facts, explanation=explanation, is_published=judged.is_published
+            judged.judgements,
+            known=judged.facts,
+            explanation=explanation,
+            is_published=judged.is_published,
+            years=judged.years,
         )
 
     @cached_property

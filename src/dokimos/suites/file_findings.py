@@ -16,7 +16,11 @@ class LintSeverity(Enum):
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One problem: the rule it breaks, where (with a line if there is one), why, and what to do."""
+    """One problem: the rule it breaks, where (with a line if there is one), why, and what to do.
+
+    `network` is the network that a property has the problem with; empty if it has it with any, or if the
+    file is no property.
+    """
 
     rule: str
     severity: LintSeverity
@@ -24,6 +28,7 @@ class LintFinding:
     line: int | None
     reason: str
     remedy: str
+    network: str = ""
 
     @property
     def place(self) -> str:

@@ -55,14 +55,15 @@ def read_result(path: Path) -> VerifierAnswer:
 
     Raises ValueError if it is not one, OSError if the file does not exist. A `sat` keeps its answer even if
     its witness is not a list of finite numbers: the witness becomes the empty point, which no property
-    accepts, so that nonsense is judged as a witness that does not replay, not as a missing witness.
+    accepts, so that nonsense is judged as a witness that does not replay, not as a missing witness. An
+    empty list is a missing one.
     """
     try:
         document = strict_json.parse(read_content(path), file=path, nan=True)
         result = strict_json.convert(document, _Result, file=path, what="a result")
     except UnreadableFile as error:
         raise ValueError(f"the result file: {error.reason}") from error
-    if result.answer is not Answer.SAT or result.witness is None:
+    if result.answer is not Answer.SAT or result.witness is None or result.witness == []:
         return VerifierAnswer(result.answer, detail=result.detail)
     point = read_point(result.witness)
     if point is None:

@@ -31,6 +31,8 @@ VERDICTS: Mapping[str, Answer] = MappingProxyType(
         "violated": Answer.SAT,
     }
 )
+#: A witness without any value, which is no witness.
+_NO_VALUE = re.compile(r"[\s()]*+")
 _PAIR = re.compile(r"\(\s*+([XY])_(\d{1,9}+)\s++([^\s()]++)\s*+\)\s*+")
 #: All parts are possessive, so that matching a line of blanks takes linear time.
 _TENSOR = re.compile(r"(\S++)\s++\S++\s++\[\s*+(\d{1,9}+(?:\s*+,\s*+\d{1,9}+)*+)?\s*+\]")
@@ -59,13 +61,19 @@ def read_verdict(path: Path, *, input_name: str = "X", output_name: str = "Y") -
     rest = rest.strip()
     if answer is not Answer.SAT:
         return VerifierAnswer(answer, detail=" ".join(rest.split())[:400])
-    if not rest:
-        return VerifierAnswer(answer)
-    is_flat = rest.startswith("(")
-    found = flat_witness(rest) if is_flat else tensor_witness(rest, input_name, output_name)
+    return sat_with(rest, input_name=input_name, output_name=output_name)
+
+
+def sat_with(text: str, *, input_name: str = "X", output_name: str = "Y") -> VerifierAnswer:
+    """The answer `sat` with the witness in `text`, of either form; without one if it states no value."""
+    text = text.strip()
+    if _NO_VALUE.fullmatch(text):
+        return VerifierAnswer(Answer.SAT, detail="the witness is empty" if text else "")
+    is_flat = text.startswith("(")
+    found = flat_witness(text) if is_flat else tensor_witness(text, input_name, output_name)
     if found is None:
-        return VerifierAnswer(answer, (), "the witness is not one value for each input")
-    return VerifierAnswer(answer, found.inputs, outputs=found.outputs)
+        return VerifierAnswer(Answer.SAT, (), "the witness is not one value for each input")
+    return VerifierAnswer(Answer.SAT, found.inputs, outputs=found.outputs)
 
 
 def flat_witness(text: str) -> Assignment | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from rich.console import RenderableType
@@ -19,17 +20,23 @@ from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_quality import WitnessQuality, witness_quality
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
+from dokimos.reports.sections.rules import other_years
 
 QUALITIES = tuple(quality.value for quality in WitnessQuality)
+CLIPPED_BY = "clipped by at most"
 
 
 @dataclass(frozen=True)
 class WitnessRow:
-    """How many witnesses of one verifier on one benchmark have each quality, in their order."""
+    """How many witnesses of one verifier on one benchmark have each quality, in their order.
+
+    `clipped_by` is the furthest that one of them leaves the box and violates once clipped to it.
+    """
 
     suite: str
     verifier: str
     counts: tuple[int, ...]
+    clipped_by: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,13 +72,17 @@ class RankRow:
 
 @dataclass(frozen=True)
 class PenaltyRows:
-    """The three tables; `rules` names the columns of penalties and ranks."""
+    """The three tables; `rules` names the columns of penalties and ranks.
+
+    `of_other_years` says which rule sets are not of the year of the results.
+    """
 
     rules: tuple[str, ...]
     penalties: tuple[PenaltyRow, ...]
     ranking: tuple[RankRow, ...]
     witnesses: tuple[WitnessRow, ...]
     all_witnesses: tuple[int, ...]
+    of_other_years: tuple[str, ...] = ()
 
 
 class Penalties(Section[PenaltyRows]):
@@ -85,7 +96,7 @@ class Penalties(Section[PenaltyRows]):
         return penalty_rows(findings) if findings.is_published else None
 
     def view(self, rows: PenaltyRows) -> Mapping[str, Any]:
-        return {"qualities": QUALITIES}
+        return {"qualities": QUALITIES, "clipped_by": CLIPPED_BY, "distance": distance}
 
     def tables(self, rows: PenaltyRows) -> Iterator[TableRows]:
         wrong = [
@@ -103,15 +114,22 @@ class Penalties(Section[PenaltyRows]):
         yield table("ranking", ["verifier", "rules", "place", "worth"], places)
         yield table(
             "witnesses",
-            ["benchmark", "verifier", *QUALITIES],
-            [(row.suite, row.verifier, *row.counts) for row in rows.witnesses],
+            ["benchmark", "verifier", *QUALITIES, CLIPPED_BY],
+            [(row.suite, row.verifier, *row.counts, row.clipped_by) for row in rows.witnesses],
         )
+        yield table("remarks", ["remark"], [(said,) for said in rows.of_other_years])
 
     def lines(self, rows: PenaltyRows) -> Iterator[RenderableType]:
         yield _penalty_table(rows)
         if rows.rules:
             yield _ranking_table(rows)
+            yield from map(Text, rows.of_other_years)
         yield _witness_table(rows)
+
+
+def distance(value: float) -> str:
+    """A distance in two digits; a dash if there is none."""
+    return f"{value:.1e}" if value else "–"
 
 
 def penalty_rows(findings: Findings) -> PenaltyRows:
@@ -119,10 +137,13 @@ def penalty_rows(findings: Findings) -> PenaltyRows:
     judgements = findings.judgements
     rules = tuple(dict.fromkeys(mark.rules for j in judgements for mark in j.marks))
     witnesses: dict[tuple[str, str], Counter[WitnessQuality]] = {}
+    furthest: dict[tuple[str, str], Fraction] = {}
     for j in judgements:
         if (quality := witness_quality(j)) is not None:
             key = (printable(j.record.suite), findings.naming.verifier(j.record))
             witnesses.setdefault(key, Counter())[quality] += 1
+            if quality is WitnessQuality.CLIPPED:
+                furthest[key] = max(furthest.get(key, Fraction(0)), j.clipped_by)
     every = sum(witnesses.values(), Counter[WitnessQuality]())
     penalties = [_penalty_row(name, own, rules) for name, own in findings.by_verifier().items()]
     return PenaltyRows(
@@ -130,9 +151,12 @@ def penalty_rows(findings: Findings) -> PenaltyRows:
         penalties=tuple(sorted(penalties, key=lambda row: (-row.wrong, row.verifier))),
         ranking=_ranking(judgements, rules),
         witnesses=tuple(
-            WitnessRow(suite, verifier, tuple(counts[quality] for quality in WitnessQuality))
-            for (suite, verifier), counts in sorted(witnesses.items())
+            WitnessRow(
+                *key, tuple(counts[quality] for quality in WitnessQuality), float(furthest.get(key, 0))
+            )
+            for key, counts in sorted(witnesses.items())
         ),
+        of_other_years=other_years(rules, findings.years),
         all_witnesses=tuple(every[quality] for quality in WitnessQuality),
     )
 
@@ -210,10 +234,11 @@ def _witness_table(rows: PenaltyRows) -> Table:
     shown = Table(title=Text("What the witnesses show"), title_justify="left")
     shown.add_column("benchmark", overflow="fold")
     shown.add_column("verifier", overflow="fold")
-    for name in QUALITIES:
+    for name in (*QUALITIES, CLIPPED_BY):
         shown.add_column(name, justify="right")
     for row in rows.witnesses:
-        shown.add_row(Text(row.suite), Text(row.verifier), *map(str, row.counts))
+        shown.add_row(Text(row.suite), Text(row.verifier), *map(str, row.counts), distance(row.clipped_by))
     shown.add_section()
-    shown.add_row("all", "", *map(str, rows.all_witnesses))
+    furthest = max((row.clipped_by for row in rows.witnesses), default=0.0)
+    shown.add_row("all", "", *map(str, rows.all_witnesses), distance(furthest))
     return shown

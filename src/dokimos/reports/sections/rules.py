@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, TableRows, table
 from dokimos.judging.naming import Naming
-from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing
+from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing, other_year
 from dokimos.judging.scores import Score, disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings
@@ -49,6 +49,8 @@ class DisagreementRow:
 class ScoringRows:
     """Everything about rule sets: their names and descriptions, and how they treat the runs.
 
+    `of_other_years` says which are not of the year of the results.
+
     `unconfirmed` is how many runs are left out of `disagreements`: answers that nothing confirms or
     refutes, for which the rule sets differ only in that `exact` gives no points.
     """
@@ -59,6 +61,7 @@ class ScoringRows:
     totals: tuple[ScoreRow, ...]
     disagreements: tuple[DisagreementRow, ...]
     unconfirmed: int = 0
+    of_other_years: tuple[str, ...] = ()
 
 
 class Rules(Section[ScoringRows]):
@@ -69,7 +72,12 @@ class Rules(Section[ScoringRows]):
     link = "Rule sets"
 
     def rows(self, findings: Findings) -> ScoringRows | None:
-        return scoring_rows(findings.judgements, findings.naming, compared=findings.common.judgements)
+        return scoring_rows(
+            findings.judgements,
+            findings.naming,
+            compared=findings.common.judgements,
+            years=findings.years,
+        )
 
     def view(self, rows: ScoringRows) -> Mapping[str, Any]:
         return {"unconfirmed": unconfirmed_in_words(rows.unconfirmed) if rows.unconfirmed else ""}
@@ -86,16 +94,21 @@ class Rules(Section[ScoringRows]):
 
     def lines(self, rows: ScoringRows) -> Iterator[RenderableType]:
         yield score_table(rows)
+        yield from map(Text, rows.of_other_years)
         yield from disagreement_lines(rows)
 
 
 def scoring_rows(
-    judgements: Sequence[Judgement], naming: Naming, *, compared: Sequence[Judgement] | None = None
+    judgements: Sequence[Judgement],
+    naming: Naming,
+    *,
+    compared: Sequence[Judgement] | None = None,
+    years: Collection[int] = (),
 ) -> ScoringRows | None:
     """The rows for `judgements`, in their order; None if no rule set was requested.
 
     Scores are those of `compared`, the runs on the instances that all verifiers were run on; by default of
-    all runs.
+    all runs. `years` are those of published results.
     """
     split = disagreements(judgements)
     found = scores(judgements if compared is None else compared)
@@ -111,6 +124,7 @@ def scoring_rows(
     return ScoringRows(
         rules=rules,
         about=tuple(RULE_SETS[name].about if name in RULE_SETS else "" for name in rules),
+        of_other_years=other_years(rules, years),
         scores=tuple(
             ScoreRow(
                 printable(suite),
@@ -145,6 +159,12 @@ def scoring_rows(
         ),
         unconfirmed=sum(map(_is_merely_unconfirmed, split)),
     )
+
+
+def other_years(rules: Sequence[str], years: Collection[int]) -> tuple[str, ...]:
+    """A sentence for each rule set that is of another year than the results."""
+    found = ((name, other_year(RULE_SETS[name], years)) for name in rules if name in RULE_SETS)
+    return tuple(f"Mind the year: {name} has the {said}." for name, said in found if said)
 
 
 def _is_merely_unconfirmed(judgement: Judgement) -> bool:
