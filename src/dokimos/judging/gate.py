@@ -430,7 +430,7 @@ def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> li
         if is_wrong and not was_wrong:
             found.append(GateFinding(GateFindingKind.NEW_WRONG, f"{_named(key)} was not wrong {when}", key))
         elif was_wrong and not is_wrong:
-            is_right = now[key].verdict is Verdict.CORRECT
+            is_right = now[key].verdict.is_right
             kind = GateFindingKind.MENDED if is_right else GateFindingKind.NOT_MENDED
             text = f"{_named(key)} was wrong {when}, and is {now[key].verdict.value} now"
             found.append(GateFinding(kind, text, key))
