@@ -33,11 +33,11 @@ FORBIDDEN = (
     "onnxruntime",
     "highspy",
     "dokimos.constructions",
-    "dokimos.provers",
-    "dokimos.attacks",
+    "dokimos.engine",
+    "dokimos.engine.attacks",
     "dokimos.verifiers",
     "dokimos.networks.writing",
-    "dokimos.properties.writing",
+    "dokimos.suites.vnnlib.writer",
     "dokimos.suites.writing",
 )
 MOST_LINES_IN_ALL = 8782

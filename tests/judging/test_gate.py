@@ -12,7 +12,6 @@ import pytest
 
 from dokimos.campaigns.campaign import Campaign
 from dokimos.core.errors import UnreadableFile
-from dokimos.execution.limits import Limits
 from dokimos.judging.gate import (
     Baseline,
     BaselineRun,
@@ -27,8 +26,9 @@ from dokimos.judging.gate import (
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
-from dokimos.reports.gate_summaries import as_junit, as_markdown, headline
-from dokimos.suites.answers import Answer
+from dokimos.reports.exports import as_junit, as_markdown, headline
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import record
 
 LIMITS = Limits(wall_seconds=10)

@@ -12,15 +12,13 @@ from rich.text import Text
 
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, TableRows, table
-from dokimos.judging.naming import Naming
+from dokimos.judging.marks import Score, disagreements, scores, totals
 from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing, other_year
-from dokimos.judging.scores import Score, disagreements, scores, totals
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import VerifierName
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 
 
 @dataclass(frozen=True)
