@@ -220,7 +220,7 @@ def test_a_verifier(copy: Copy, campaign: Path) -> None:
 def test_an_attack(copy: Copy) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     copy.write(
-        "attacks/mine.py",
+        "engine/attacks/mine.py",
         "import numpy as np\n"
         "from dokimos.engine.attacks.base import Attack\n"
         "class Mine(Attack):\n"
@@ -229,7 +229,8 @@ def test_an_attack(copy: Copy) -> None:
         "    def search(self, target, budget, rng):\n"
         "        target.look(np.tile(target.lower, (budget.restarts, 1)))\n",
     )
-    copy.insert("attacks/__init__.py", '"pgd":', '        "mine": "dokimos.attacks.mine:Mine",')
+    line = '        "mine": "dokimos.engine.attacks.mine:Mine",'
+    copy.insert("engine/attacks/__init__.py", '"pgd":', line)
     assert copy.touched() == promised()["attack"]
     found = copy.python(
         "-c",
@@ -291,7 +292,7 @@ def test_a_report_section(copy: Copy, campaign: Path) -> None:
         "        yield Text(f'{rows} runs are mine')\n",
     )
     copy.insert(
-        "reports/sections/registry.py",
+        "reports/sections/base.py",
         '"reasons":',
         '        "mine": "dokimos.reports.sections.mine:Mine",',
     )
@@ -305,7 +306,7 @@ def test_a_report_section(copy: Copy, campaign: Path) -> None:
 
 def test_a_planted_bug(copy: Copy) -> None:
     copy.insert(
-        "verifiers/planted/misread_answers.py",
+        "verifiers/planted/catalogue.py",
         'Misreader("no-witness"',
         '    Misreader("mine", "all mine", report=_always_unsat),',
     )

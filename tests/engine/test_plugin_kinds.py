@@ -11,15 +11,13 @@ import pytest
 from dokimos.checker import CERTIFICATES, check
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.core.plugins import PluggableRegistry
-from dokimos.judging.checked_entry import check_entry
-from dokimos.judging.plugin_kinds import (
+from dokimos.engine.plugin_kinds import (
     ALL_CERTIFICATES,
-    check_entry_naming_plugins,
-    check_entry_with_plugins,
     plugin_kind,
     trusted_kinds,
     why_not_trusted,
 )
+from dokimos.judging.checked_entry import check_entry, check_entry_naming_plugins, check_entry_with_plugins
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
@@ -58,7 +56,7 @@ def oath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         group=ALL_CERTIFICATES.group,
         expects=ALL_CERTIFICATES._expects,
     )
-    monkeypatch.setattr("dokimos.judging.plugin_kinds.ALL_CERTIFICATES", fresh)
+    monkeypatch.setattr("dokimos.engine.plugin_kinds.ALL_CERTIFICATES", fresh)
 
 
 def sworn() -> tuple[Instance, Truth]:
@@ -133,7 +131,7 @@ def test_the_checker_does_not_load_the_plug_ins() -> None:
     script = "import sys, dokimos.checker, dokimos.judging.checked_entry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "dokimos.judging.checked_entry" in done.stdout.split()
-    assert not {"dokimos.core.plugins", "dokimos.judging.plugin_kinds"} & set(done.stdout.split())
+    assert not {"dokimos.core.plugins", "dokimos.engine.plugin_kinds"} & set(done.stdout.split())
 
 
 def test_each_label_can_be_asked_for() -> None:

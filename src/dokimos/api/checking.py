@@ -174,6 +174,6 @@ def _check_one(
 
 def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:
     """The function that checks one entry and knows about plug-ins, unlike the trusted core."""
-    from dokimos.judging.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
+    from dokimos.judging.checked_entry import check_entry_naming_plugins, check_entry_with_plugins
 
     return check_entry_with_plugins if trusted else check_entry_naming_plugins

@@ -10,7 +10,9 @@ from typing import Any
 
 from dokimos.api.checking import SuiteSource, read_suite
 from dokimos.constructions.hiding.labelled import building_folder, building_place, write_suite
-from dokimos.constructions.hiding.plants import HideSettings, soundness_settings
+from dokimos.constructions.hiding.plants import HideSettings as HideSettings
+from dokimos.constructions.hiding.plants import parse_shape as parse_shape
+from dokimos.constructions.hiding.plants import soundness_settings
 from dokimos.core.errors import InputError
 from dokimos.core.files import only_one, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
@@ -51,7 +53,12 @@ class AttackedSuite(Brief):
     @property
     def hidden(self) -> tuple[str, ...]:
         """The instances, of those not proven `unsat`, on which every attack failed."""
-        return tuple(name for name, is_hidden in hidden_instances(self.outcomes).items() if is_hidden)
+        return tuple(name for name, is_hidden in self.is_hidden.items() if is_hidden)
+
+    @property
+    def is_hidden(self) -> dict[str, bool]:
+        """For each instance that is not proven `unsat`: whether every attack failed on it."""
+        return hidden_instances(self.outcomes)
 
     @property
     def refuted(self) -> tuple[AttackOutcome, ...]:

@@ -15,8 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.api.hiding import Assessment, AttackedSuite
-    from dokimos.constructions.hiding.plants import HideSettings
+    from dokimos.api.hiding import Assessment, AttackedSuite, HideSettings
 
 
 def hide(
@@ -86,8 +85,8 @@ def hide(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
+    from dokimos.api.hiding import HideSettings, parse_shape
     from dokimos.cli.output import listed, progress_bar
-    from dokimos.constructions.hiding.plants import HideSettings, parse_shape
     from dokimos.core.errors import InputError
     from dokimos.core.readable import parse_seconds
 
@@ -239,9 +238,7 @@ def attack(
             jobs=jobs,
             progress=show,
         )
-    from dokimos.engine.survivors import hidden_instances
-
-    known = hidden_instances(found.outcomes)
+    known = found.is_hidden
     with printout("attack", as_json) as said:
         said.table("rates", found.rates, _table(found))
         said.table("hidden", ({"instance": name, "is_hidden": hidden} for name, hidden in known.items()))

@@ -36,8 +36,7 @@ def judge(
     import dokimos
     from dokimos.cli.output import listed, progress_bar
     from dokimos.reports.findings import Findings
-    from dokimos.reports.sections.base import Command
-    from dokimos.reports.terminal_tables import printed_tables, terminal_lines
+    from dokimos.reports.sections.base import Command, printed_tables, terminal_lines
 
     with progress_bar("judging") as show:
         judged = dokimos.judge(
@@ -82,8 +81,7 @@ def explain(
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
     from dokimos.difficulty.explain.explanation import explanation_to_json
     from dokimos.reports.findings import Findings
-    from dokimos.reports.sections.base import Command
-    from dokimos.reports.terminal_tables import printed_tables, terminal_lines
+    from dokimos.reports.sections.base import Command, printed_tables, terminal_lines
 
     findings = Findings.of_campaigns(judged, explanation=explanation)
     with printout("explain", as_json) as out:

@@ -23,7 +23,7 @@ from dokimos.constructions.parts.robustness import float32_below, is_easily_foun
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
 from dokimos.engine.outcome import NoProof, claims_of
-from dokimos.judging.plugin_kinds import trusted_kinds, why_not_trusted
+from dokimos.engine.plugin_kinds import trusted_kinds, why_not_trusted
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dokimos.checker.base import CertificateKind
 from dokimos.checker.check import check
@@ -63,3 +63,26 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
 def fault(error: Exception) -> str:
     """What an error that no file should cause says of itself, in one line."""
     return f"a fault of Dokimos: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
+    """`check_entry` with plug-ins' proofs trusted; if one was needed, `kind` names its package."""
+    from dokimos.engine.plugin_kinds import ALL_CERTIFICATES, plugin_kind
+
+    checked = check_entry(entry, kinds=ALL_CERTIFICATES)
+    return replace(checked, kind=plugin_kind(checked.kind) or checked.kind)
+
+
+def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
+    """`check_entry`; if only a plug-in's kind could prove the label, the problem says which."""
+    from dokimos.engine.plugin_kinds import why_not_trusted
+
+    checked = check_entry(entry)
+    if checked.is_proven:
+        return checked
+    try:
+        truth = entry.read_truth()
+    except DokimosError:
+        return checked
+    problem = "" if truth is None else why_not_trusted(truth.certificate.kind)
+    return replace(checked, problem=problem, is_unreadable=False) if problem else checked

@@ -17,10 +17,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.core.tables import TableRows
-from dokimos.reports.findings import Findings
-from dokimos.reports.sections.base import Command, sections
-
 #: The extra width of a column, and of the table's edges, with a frame and without one.
 _FRAMED, _PLAIN = (3, 1), (2, -2)
 #: A verifier's name up to this length is never broken.
@@ -136,20 +132,3 @@ def _unbroken(line: Text) -> Text:
 
 def _text(shown: RenderableType, console: Console) -> Text:
     return shown if isinstance(shown, Text) else console.render_str(str(shown))
-
-
-# Sections on the terminal
-
-
-def terminal_lines(findings: Findings, command: Command) -> Iterator[RenderableType]:
-    """What `command` prints about `findings`: the lines of its sections, in the order of the page."""
-    for section in sections():
-        if section.printed_by is command and (rows := section.rows(findings)) is not None:
-            yield from section.lines(rows)
-
-
-def printed_tables(findings: Findings, command: Command) -> Iterator[TableRows]:
-    """The tables behind what `command` prints, in the same order."""
-    for section in sections():
-        if section.printed_by is command and (rows := section.rows(findings)) is not None:
-            yield from section.tables(rows)

@@ -12,8 +12,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -29,7 +31,7 @@ from dokimos.core.readable import Brief
 from dokimos.core.registry import did_you_mean, unknown_name
 from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
-from dokimos.suites.lowering import lowered_files, multiplying_network
+from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
 
 #: Beside the truth files of a suite that `hide` made: the results for its points.
 HIDE_REPORT = "truth/hide.json"
@@ -39,6 +41,11 @@ _LONGEST_NAME = 100
 _NAMED = r"""\(\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)"""
 _NAMED_NETWORK = re.compile(_NAMED)
 _NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
+_HEAD_BYTES = 4096
+_PRODUCT = re.compile(r"\(\s*\*")
+#: A number times a variable, as in linear constraints.
+_LINEAR = re.compile(r"\(\s*\*\s+(?:[-+0-9.]+\s+[A-Za-z][^\s()]*|[A-Za-z][^\s()]*\s+[-+0-9.]+)\s*\)")
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,12 +248,37 @@ def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
         if name is None or not exists(network):
             return network, property_
         networks = {name: network}
+    from dokimos.suites.lowering import lowered_files
+
     try:
         return lowered_files(networks, property_, stem=_stem(row.network))
     except UnreadableFile:
         raise
     except InputError as error:
         raise UnreadableFile(row.place, str(error)) from None
+
+
+def multiplying_network(property_: Path) -> str | None:
+    """The name of the network whose property multiplies variables; None for all others.
+
+    Most files are not read to the end for this; a file that cannot be read is reported later, when it is
+    needed.
+    """
+    with suppress(OSError, ValueError, zlib.error, UnreadableFile):
+        with property_.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head.startswith(_GZIP):
+            head = zlib.decompressobj(wbits=31).decompress(head, 16 * _HEAD_BYTES)
+        is_new = is_version_2(head.decode("utf-8-sig", "replace"))
+        if is_new is False:
+            return None
+        content = read_content(property_)
+        text = without_comments(content.decode("utf-8-sig"))
+        if (is_new or is_version_2(text)) and len(_PRODUCT.findall(text)) > len(_LINEAR.findall(text)):
+            asked = read_vnnlib(content, file=str(property_))
+            if asked.products and len(asked.networks) == 1:
+                return asked.networks[0].name
+    return None
 
 
 def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -14,7 +11,7 @@ from itertools import accumulate
 from math import prod
 from pathlib import Path
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError
 from dokimos.core.files import home, write_whole
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -22,7 +19,7 @@ from dokimos.networks.writing.builder import INPUT, OUTPUT, Part, write_product
 from dokimos.suites.entry import exists, read_content
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Relation, Signature
-from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 # From several networks, or products of variables, to one network with linear constraints on its outputs
 
@@ -214,11 +211,6 @@ def _on_outputs(case: Case, place: Mapping[int, int], moved: Mapping[int, int]) 
 
 #: Changes whenever other files are written for the same property.
 _FORM = 1
-_HEAD_BYTES = 4096
-_PRODUCT = re.compile(r"\(\s*\*")
-#: A number times a variable, as in linear constraints.
-_LINEAR = re.compile(r"\(\s*\*\s+(?:[-+0-9.]+\s+[A-Za-z][^\s()]*|[A-Za-z][^\s()]*\s+[-+0-9.]+)\s*\)")
-_GZIP = b"\x1f\x8b"
 
 
 def lowered_files(networks: Mapping[str, Path], property_: Path, *, stem: str) -> tuple[Path, Path]:
@@ -243,26 +235,3 @@ def lowered_files(networks: Mapping[str, Path], property_: Path, *, stem: str) -
         write_whole(network, lowered.network, what="the lowered network")
         write_whole(asked, written, what="the lowered property")
     return network, asked
-
-
-def multiplying_network(property_: Path) -> str | None:
-    """The name of the network whose property multiplies variables; None for all others.
-
-    Most files are not read to the end for this; a file that cannot be read is reported later, when it is
-    needed.
-    """
-    with suppress(OSError, ValueError, zlib.error, UnreadableFile):
-        with property_.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-        if head.startswith(_GZIP):
-            head = zlib.decompressobj(wbits=31).decompress(head, 16 * _HEAD_BYTES)
-        is_new = is_version_2(head.decode("utf-8-sig", "replace"))
-        if is_new is False:
-            return None
-        content = read_content(property_)
-        text = without_comments(content.decode("utf-8-sig"))
-        if (is_new or is_version_2(text)) and len(_PRODUCT.findall(text)) > len(_LINEAR.findall(text)):
-            asked = read_vnnlib(content, file=str(property_))
-            if asked.products and len(asked.networks) == 1:
-                return asked.networks[0].name
-    return None

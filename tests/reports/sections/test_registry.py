@@ -19,9 +19,8 @@ from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.reports.page import render_page
 from dokimos.reports.sections import base
-from dokimos.reports.sections.base import SECTIONS, Command, Section, sections
+from dokimos.reports.sections.base import SECTIONS, Command, Section, sections, terminal_lines
 from dokimos.reports.state import state_page
-from dokimos.reports.terminal_tables import terminal_lines
 from dokimos.suites.folder import LintFinding, LintSeverity
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import Place, UnreadableFile
-from dokimos.suites.lowering import multiplying_network
+from dokimos.suites.folder import multiplying_network
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Relation, Signature
 from dokimos.suites.vnnlib.reader import is_version_2, parse_vnnlib, read_vnnlib, read_vnnlib_file
 from dokimos.suites.vnnlib.writer import write_vnnlib1, write_vnnlib2

@@ -35,8 +35,8 @@ class Command(Enum):
 class Section(ABC, Generic[R]):
     """One section of a report, with everything about it: rows, page, tables, figures, terminal.
 
-    **Adding a section takes two files**: a module in this folder with a subclass, and one line in
-    `registry.py`, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
+    **Adding a section takes two files**: a module in this folder with a subclass, and one line in the
+    registry below, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
     `--csv` and `--png`, `dokimos judge`, `dokimos explain` and the page of the state of the verifiers
     take their sections from the registry. A section that shows how often each verifier was right:
 
@@ -213,3 +213,20 @@ def filled_sections(findings: Findings) -> Iterator[tuple[Section[Any], Any]]:
         rows = section.rows(findings)
         if rows is not None:
             yield section, rows
+
+
+# Sections on the terminal
+
+
+def terminal_lines(findings: Findings, command: Command) -> Iterator[RenderableType]:
+    """What `command` prints about `findings`: the lines of its sections, in the order of the page."""
+    for section in sections():
+        if section.printed_by is command and (rows := section.rows(findings)) is not None:
+            yield from section.lines(rows)
+
+
+def printed_tables(findings: Findings, command: Command) -> Iterator[TableRows]:
+    """The tables behind what `command` prints, in the same order."""
+    for section in sections():
+        if section.printed_by is command and (rows := section.rows(findings)) is not None:
+            yield from section.tables(rows)

@@ -2,20 +2,15 @@
 
 Nothing that the checker needs imports this module. A label that such a kind proves is only as trustworthy
 as the package it comes from: the package is named wherever the label is called proven, and the label never
-counts against a verifier (`judging.labels`).
+counts against a verifier (`judging.judge`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dokimos.checker.base import CertificateKind
 from dokimos.checker.kinds import CERTIFICATES
-from dokimos.core.errors import DokimosError
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.judging.checked_entry import CheckedEntry, check_entry
-from dokimos.suites.entry import SuiteEntry
 
 #: The shipped kinds, and those of installed packages.
 ALL_CERTIFICATES: PluggableRegistry[CertificateKind] = PluggableRegistry(
@@ -41,22 +36,3 @@ def why_not_trusted(kind: str) -> str:
         return ""
     package = ALL_CERTIFICATES.provider(kind)
     return f"kind {kind} comes from package {package}; use --plugin-proofs to trust it"
-
-
-def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
-    """`check_entry` with plug-ins' proofs trusted; if one was needed, `kind` names its package."""
-    checked = check_entry(entry, kinds=ALL_CERTIFICATES)
-    return replace(checked, kind=plugin_kind(checked.kind) or checked.kind)
-
-
-def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
-    """`check_entry`; if only a plug-in's kind could prove the label, the problem says which."""
-    checked = check_entry(entry)
-    if checked.is_proven:
-        return checked
-    try:
-        truth = entry.read_truth()
-    except DokimosError:
-        return checked
-    problem = "" if truth is None else why_not_trusted(truth.certificate.kind)
-    return replace(checked, problem=problem, is_unreadable=False) if problem else checked
