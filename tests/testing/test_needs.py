@@ -59,7 +59,7 @@ def test_without_z3_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_contract_is_offered() -> None:
     import dokimos.testing
 
-    files = {path.stem for path in (SOURCE / "testing").glob("*_contract.py")}
+    files = {path.stem for path in (SOURCE / "testing").glob("*contract*.py")}
     offered = {
         getattr(dokimos.testing, name).__module__.rpartition(".")[2] for name in dokimos.testing.__all__
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "published_properties.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "published_properties.py"
 
 
 @pytest.fixture(scope="module")

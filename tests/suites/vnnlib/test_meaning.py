@@ -29,7 +29,7 @@ COMPARISONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 ARITHMETIC = {"+": add, "-": sub, "*": mul}
 # Few and round numbers, so that points often lie on the edges of the constraints.
 NUMBERS = st.integers(-3, 3)
-CORPUS = sorted((Path(__file__).resolve().parents[1] / "corpus" / "vnnlib").glob("*/*.vnnlib"))
+CORPUS = sorted((Path(__file__).resolve().parents[2] / "corpus" / "vnnlib").glob("*/*.vnnlib"))
 
 
 def literal(value: int) -> Term:

@@ -15,7 +15,7 @@ from dokimos.suites.vnnlib.writer import write_vnnlib1, write_vnnlib2
 from tests.shared import SHARED
 from tests.suites.vnnlib.strategies import flat_properties, tensor_properties
 
-CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "vnnlib"
+CORPUS = Path(__file__).resolve().parents[2] / "corpus" / "vnnlib"
 ACCEPT = sorted((CORPUS / "accept").glob("*.vnnlib"))
 REJECT = sorted((CORPUS / "reject").glob("*.vnnlib"))
 REAL_FILES = sorted(SHARED.rglob("*.vnnlib.gz"))
