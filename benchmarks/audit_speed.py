@@ -17,11 +17,11 @@ from pathlib import Path
 
 from tree_cost import measured
 
-from dokimos.api.audits import suites_with_results
-from dokimos.campaigns.published_results import import_results
+from dokimos.api.results import suites_with_results
 from dokimos.judging.judged_campaign import judge_campaigns
+from dokimos.judging.published_results import import_results
 from dokimos.judging.rules import RULE_SETS
-from dokimos.judging.witness_quality import witness_quality
+from dokimos.judging.written_points import witness_quality
 from dokimos.suites.folder import benchmark_folders
 
 

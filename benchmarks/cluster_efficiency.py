@@ -29,8 +29,8 @@ from tests.scripting import instance, script
 
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.execution.limits import Limits
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.verifiers.adapters.built_in import Scripted
+from dokimos.verifiers.execution.limits import Limits
 
 LEAST = {"sleep": 0.9, "compute": 0.75}
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dokimos.execution.limits import Limits
-from dokimos.execution.process import run_limited
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.process import run_limited
 
 COMMAND = (sys.executable, "-I", "-S", "-c", "pass")
 

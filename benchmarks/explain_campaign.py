@@ -13,8 +13,8 @@ from time import process_time
 
 from report_page import facts, run
 
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.strata import Resampling
 
 
 def main() -> None:

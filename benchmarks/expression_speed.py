@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dokimos.checker.lemmas.objective import objective, ranges
-from dokimos.checker.proofs.slopes_and_splits import SlopedForm
+from dokimos.checker.lemmas.constraints import objective, ranges
+from dokimos.checker.proofs.relu_cases import SlopedForm
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.properties.model import Box, Linear
-from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.vnnlib.model import Box, Linear
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 _REPEATS = 5
 

@@ -13,13 +13,13 @@ import argparse
 import time
 from collections.abc import Iterable
 
-from dokimos.attacks import ATTACKS
-from dokimos.attacks.base import Budget
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import DokimosError
+from dokimos.engine.attacks import ATTACKS
+from dokimos.engine.attacks.base import Budget
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Instance
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 #: Nothing is hidden in these.
 OPEN = ("ops",)

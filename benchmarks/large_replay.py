@@ -16,9 +16,9 @@ from pathlib import Path
 
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import in_float64
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 
 def measure(entry: SuiteEntry) -> tuple[int, float, float, float, float]:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
+from dokimos.laws.domain.definition import load_domain, shipped_domains, shipped_laws
 from dokimos.laws.engine.guided_search import SEARCHES
 from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.engine.results import LawSettings

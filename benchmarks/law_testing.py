@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.laws import integer, real
-from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.domain.definition import Domain, load_domain, read_domain, shipped_laws
 from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law, read_law

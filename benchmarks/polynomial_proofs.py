@@ -13,10 +13,10 @@ import time
 import numpy as np
 
 from dokimos.constructions.base import Unusable
+from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.families.polynomial import Polynomial
-from dokimos.constructions.knobs import make_knobs
+from dokimos.engine.outcome import NoProof
 from dokimos.networks.writing.builder import NotFloat32
-from dokimos.provers.base import NoProof
 
 DEGREES = (2, 3, 6, 10, 17, 22, 30)
 BUFFERS = (5e-3, 1e-3, 1e-4)

@@ -21,16 +21,16 @@ from time import process_time
 import numpy as np
 import torch
 
-from dokimos.attacks.margin_pass import batch_size, torch_margin
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Inspection
+from dokimos.engine.attacks.margin_pass import batch_size, torch_margin
+from dokimos.engine.differentiable import to_torch
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.differentiable import to_torch
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.margins import margin_form
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.suites.profile_file import COMPONENTS, ProfileSettings
+from dokimos.suites.facts import COMPONENTS, ProfileSettings
+from dokimos.suites.vnnlib.margins import margin_form
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 REPEATS = 5
 RADIUS = Fraction(3, 100)

@@ -17,14 +17,14 @@ from time import process_time
 import numpy as np
 import torch
 
-from dokimos.attacks import ATTACKS
-from dokimos.attacks.base import Budget
-from dokimos.attacks.row_target import attack_rows
-from dokimos.datasets.brackets import Effort, brackets
-from dokimos.datasets.classifier import Classifier, read_classifier
-from dokimos.datasets.data_set import DataSet
-from dokimos.datasets.training.architectures import find_architecture
-from dokimos.datasets.training.layered_model import LayeredModel
+from dokimos.constructions.data.brackets import Effort, brackets
+from dokimos.constructions.data.classifier import Classifier, read_classifier
+from dokimos.constructions.data.data_set import DataSet
+from dokimos.constructions.data.layered_model import LayeredModel
+from dokimos.constructions.data.reference_networks import find_architecture
+from dokimos.engine.attacks import ATTACKS
+from dokimos.engine.attacks.base import Budget
+from dokimos.engine.attacks.row_target import attack_rows
 from dokimos.networks.reading.onnx_file import read_onnx
 
 RESTARTS, STEPS = 5, 100

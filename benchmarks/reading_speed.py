@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 from vnnlib_loading import flat_text
 
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.reading import parse_vnnlib
+from dokimos.suites.vnnlib.reader import parse_vnnlib
 
 TOKENS = re.compile(r"[()]|[^\s()]+")
 MEGABYTES = 8.9

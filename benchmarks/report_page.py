@@ -17,19 +17,15 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.explanation import explain
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
+from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.campaign_report import tail_length
-from dokimos.reports.context import CampaignInfo, ReportContext
+from dokimos.reports.campaign_report import CampaignInfo, ReportContext, tail_length
 from dokimos.reports.page import write_report
-from dokimos.suites.answers import Answer
-from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Label
-from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings
+from dokimos.suites.facts import COMPONENTS, Facts, Measurement, Profile, ProfileSettings
+from dokimos.suites.instance import Answer, Label
+from dokimos.verifiers.execution.limits import Limits, Termination
 
 LIMITS = Limits(wall_seconds=60)
 REPEATS = 5

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from dokimos.properties.reading import parse_vnnlib
+from dokimos.suites.vnnlib.reader import parse_vnnlib
 
 TOKENS = re.compile(r"[()]|[^\s()]+")
 

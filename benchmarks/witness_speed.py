@@ -22,8 +22,8 @@ from reading_speed import exponent
 
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Point
-from dokimos.properties.violation import violation_at
+from dokimos.suites.vnnlib.model import Point
+from dokimos.suites.vnnlib.violation import violation_at
 
 T = TypeVar("T")
 WEIGHTS = [1_250_000, 2_500_000, 5_000_000, 10_000_000]

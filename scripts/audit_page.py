@@ -18,19 +18,19 @@ from pathlib import Path
 import plainly
 
 import dokimos
-from dokimos.api.audits import Audit
-from dokimos.api.progress import ProgressUpdate
-from dokimos.auditing.registry import LINT_RULES
-from dokimos.campaigns.records import RunRecord
+from dokimos.api.results import Audit
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.files import write_whole
+from dokimos.core.progress import ProgressUpdate
+from dokimos.judging.audit.linting import LINT_RULES
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
-from dokimos.reports.markdown import markdown_table
-from dokimos.reports.sections.penalties import QUALITIES, PenaltyRows, distance, penalty_rows
-from dokimos.suites.answers import Answer
+from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance, penalty_rows
 from dokimos.suites.folder import instance_names
+from dokimos.suites.instance import Answer
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "vnncomp2025.md"
 INTRODUCTION = """\

@@ -15,14 +15,22 @@ from pathlib import Path
 
 import plainly
 
-from dokimos.reports.figures.drawing_style import drawing_style
-from dokimos.reports.figures.frame import Area, draw_axes, draw_keys, series_class, series_shape
-from dokimos.reports.figures.scales import Tick, logarithmic
-from dokimos.reports.figures.svg import Figure, Sheet, at
-from dokimos.suites.facts import parameters_of, read_truth_form
+from dokimos.reports.figures.frame import (
+    Area,
+    Figure,
+    Sheet,
+    Tick,
+    at,
+    draw_axes,
+    draw_keys,
+    logarithmic,
+    series_class,
+    series_shape,
+)
+from dokimos.reports.layout.rendering import drawing_style
+from dokimos.suites.facts import FOLDER, load_profile, parameters_of, read_truth_form
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Semantics
-from dokimos.suites.profile_file import FOLDER, load_profile
 
 ROOT = Path(__file__).resolve().parents[1]
 KNOBS = {"residual": "blocks", "transformer": "layers"}

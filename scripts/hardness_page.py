@@ -23,8 +23,8 @@ from published import COLUMNS, ROBUST, expect_all, parser_for, profiles, results
 import dokimos
 from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Observation, Status
-from dokimos.reports.markdown import markdown_table
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.reports.exports import markdown_table
+from dokimos.suites.facts import COMPONENTS
 
 Floats = NDArray[np.float64]
 #: Those of Table 3 that the published files have, by what the paper calls them.

@@ -13,7 +13,7 @@ from pathlib import Path
 import plainly
 
 import dokimos
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 
 
 def main() -> None:

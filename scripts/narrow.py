@@ -16,8 +16,8 @@ import plainly
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.properties.model import Box, Case
-from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.vnnlib.model import Box, Case
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 RADII = {"tiny": Fraction(1, 2**20), "small": Fraction(1, 2**8), "whole": None}
 

@@ -16,13 +16,11 @@ import plainly
 
 import dokimos
 from dokimos.judging.planted_catches import Hunt, attempts, hunt
-from dokimos.suites.answers import Answer
-from dokimos.suites.budget_orders import first_within, in_order
+from dokimos.suites.budgets import first_within, in_order
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Label
-from dokimos.verifiers.planted.attack_trusters import TRUSTERS
+from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
-from dokimos.verifiers.planted.catalogue import BOUNDERS, IDEAL, MISREADERS, PLANTED
+from dokimos.verifiers.planted.catalogue import BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
 
 
 def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:

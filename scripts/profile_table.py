@@ -17,8 +17,8 @@ import plainly
 from dokimos.core.registry import unknown_name
 from dokimos.difficulty.components import symbol
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import COMPONENTS, FOLDER, Profile, load_profile
 from dokimos.suites.folder import read_suite
-from dokimos.suites.profile_file import COMPONENTS, FOLDER, Profile, load_profile
 
 SHOWN = (*COMPONENTS, "crown_gap")
 

@@ -19,7 +19,7 @@ from typing import Any
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.suites.entry import read_text
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.suites.facts import COMPONENTS
 
 Row = dict[str, str]
 

@@ -22,28 +22,26 @@ import numpy as np
 import plainly
 from published import FAMILIES, ROBUST, parameters, parser_for, profiles, results, show, table
 
-from dokimos.checker.lemmas.float_ends import box_floats
-from dokimos.checker.lemmas.minorants import enclosed
-from dokimos.checker.lemmas.power_sum import power_sum
+from dokimos.checker.lemmas.constraints import box_floats
+from dokimos.checker.proofs.polynomials import enclosed, power_sum
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import write_whole
-from dokimos.labelling.proof_search import find_label
+from dokimos.engine.halving import prove_by_halving
+from dokimos.engine.label import find_label
+from dokimos.engine.layered_networks import prove_by_linear_bounds
+from dokimos.engine.outcome import NoProof, accepted_truth
+from dokimos.engine.polynomial_plans import plan_whole_box
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.piecewise_linear import piecewise_linear
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib
-from dokimos.provers.accepted_truth import accepted_truth
-from dokimos.provers.base import NoProof
-from dokimos.provers.halving import prove_by_halving
-from dokimos.provers.outward_trees import prove_by_linear_bounds
-from dokimos.provers.polynomial_plans import plan_whole_box
-from dokimos.reports.markdown import markdown_table
+from dokimos.reports.exports import markdown_table
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Label, Semantics, Truth
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.writing import dump_truth
 
 #: A margin at the centre is the published one if it differs by no more than this share: float32 rounds.

@@ -20,17 +20,22 @@ from typing import Any
 import numpy as np
 import plainly
 
-from dokimos.attacks.base import Budget
+from dokimos.constructions.data.brackets import (
+    Effort,
+    Share,
+    asked_at,
+    broken_radii,
+    prove_at,
+    proven_radius,
+    resisting,
+)
+from dokimos.constructions.data.catalogue import load_data, recover
+from dokimos.constructions.data.classifier import Classifier, read_classifier
+from dokimos.constructions.data.data_set import KNOWN, DataSet
+from dokimos.constructions.data.property_suites import Style, Wishes, make_suite
 from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
-from dokimos.datasets.accuracy import Share, resisting
-from dokimos.datasets.brackets import Effort, asked_at, broken_radii, prove_at, proven_radius
-from dokimos.datasets.catalogue import load_data
-from dokimos.datasets.classifier import Classifier, read_classifier
-from dokimos.datasets.data_set import DataSet
-from dokimos.datasets.normalisation import KNOWN
-from dokimos.datasets.property_suites import Style, Wishes, make_suite
-from dokimos.datasets.recovery import recover
+from dokimos.engine.attacks.base import Budget
 
 PAGE = Path(__file__).parents[1] / "docs" / "published-properties.md"
 SHAPE = (3, 32, 32)
@@ -121,7 +126,7 @@ def _breaks(model: Classifier, one: DataSet, radius: float, witness: Any) -> boo
     """Whether the witness lies in the published box, where it violates exactly."""
     from fractions import Fraction
 
-    from dokimos.properties.violation import violation_at
+    from dokimos.suites.vnnlib.violation import violation_at
 
     point = tuple(map(Fraction, witness.tolist()))
     return violation_at(model.network, asked_at(model, one, radius), point).violates is True

@@ -32,19 +32,18 @@ from published import (
 
 from dokimos.core.files import write_whole
 from dokimos.difficulty.components import symbol
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import trajectories
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import separations
-from dokimos.difficulty.explain.strata import Strata
-from dokimos.labelling.tasks import read_open
-from dokimos.reports.figures.drawing_style import drawing_style
+from dokimos.difficulty.explain.strata import Resampling, Strata
+from dokimos.judging.label_tasks import read_open
+from dokimos.reports.exports import markdown_table
 from dokimos.reports.figures.trajectory import trajectory
-from dokimos.reports.markdown import markdown_table
+from dokimos.reports.layout.rendering import drawing_style
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import COMPONENTS, FOLDER, load_profile
 from dokimos.suites.folder import Suite, read_suite
-from dokimos.suites.profile_file import COMPONENTS, FOLDER, load_profile
 
 #: Table 4 of the paper: UNSAT, SAT, timeout or unknown, error or unsupported.
 TABLE_4 = {

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dokimos
-from dokimos.api.progress import ProgressUpdate
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.core.errors import DokimosError
 from dokimos.core.files import write_whole
+from dokimos.core.progress import ProgressUpdate
 from dokimos.judging.rules import RULE_SETS
 from dokimos.reports.state import is_starved, state_page
-from dokimos.suites.finding import shipped_names
+from dokimos.suites.folder import shipped_names
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -34,14 +34,14 @@ from published import (
 )
 
 import dokimos
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError
 from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Explanation, Observation, Status
 from dokimos.judging.judged_campaign import JudgedCampaign
-from dokimos.reports.markdown import markdown_table
-from dokimos.suites.answers import Answer
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.reports.exports import markdown_table
+from dokimos.suites.facts import COMPONENTS
+from dokimos.suites.instance import Answer
 
 GROUPS = {
     "UNSAT": (Status.SOLVED,),

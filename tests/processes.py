@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent
 ALONE = (
     "campaigns/",
     "cli/test_end_to_end.py",
-    "execution/",
+    "verifiers/execution/",
     "faults/",
     "laws/reporting/test_page_browser.py",
     "reports/test_browser.py",

@@ -203,7 +203,7 @@ def test_a_kind_of_proof(copy: Copy) -> None:
 def test_a_verifier(copy: Copy, campaign: Path) -> None:
     copy.write(
         "verifiers/adapters/mine.py",
-        "from dokimos.verifiers.adapters.reference import Reference\n"
+        "from dokimos.verifiers.adapters.built_in import Reference\n"
         "class Mine(Reference):\n"
         "    '''Mine.'''\n"
         "    name = 'mine'\n",
@@ -220,21 +220,22 @@ def test_a_verifier(copy: Copy, campaign: Path) -> None:
 def test_an_attack(copy: Copy) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     copy.write(
-        "attacks/mine.py",
+        "engine/attacks/mine.py",
         "import numpy as np\n"
-        "from dokimos.attacks.base import Attack\n"
+        "from dokimos.engine.attacks.base import Attack\n"
         "class Mine(Attack):\n"
         "    '''The lower corner.'''\n"
         "    name = 'mine'\n"
         "    def search(self, target, budget, rng):\n"
         "        target.look(np.tile(target.lower, (budget.restarts, 1)))\n",
     )
-    copy.insert("attacks/__init__.py", '"pgd":', '        "mine": "dokimos.attacks.mine:Mine",')
+    line = '        "mine": "dokimos.engine.attacks.mine:Mine",'
+    copy.insert("engine/attacks/__init__.py", '"pgd":', line)
     assert copy.touched() == promised()["attack"]
     found = copy.python(
         "-c",
-        "from dokimos.attacks import ATTACKS\n"
-        "from dokimos.testing.attack_contract import affine, at_most\n"
+        "from dokimos.engine.attacks import ATTACKS\n"
+        "from dokimos.testing.contracts import affine, at_most\n"
         "print(list(ATTACKS)[:2], ATTACKS['mine'](affine(), at_most(-2.5), seed=0).least_margin)",
     )
     assert found == "['mine', 'pgd'] -0.5\n"
@@ -244,7 +245,7 @@ def test_a_measurement(copy: Copy, campaign: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     copy.write(
         "difficulty/components/mine.py",
-        "from dokimos.difficulty.components.sizes import Inputs\n"
+        "from dokimos.difficulty.components.counts import Inputs\n"
         "class Mine(Inputs):\n"
         "    '''d, once more.'''\n"
         "    name = 'mine'\n"
@@ -291,7 +292,7 @@ def test_a_report_section(copy: Copy, campaign: Path) -> None:
         "        yield Text(f'{rows} runs are mine')\n",
     )
     copy.insert(
-        "reports/sections/registry.py",
+        "reports/sections/base.py",
         '"reasons":',
         '        "mine": "dokimos.reports.sections.mine:Mine",',
     )
@@ -305,7 +306,7 @@ def test_a_report_section(copy: Copy, campaign: Path) -> None:
 
 def test_a_planted_bug(copy: Copy) -> None:
     copy.insert(
-        "verifiers/planted/misread_answers.py",
+        "verifiers/planted/catalogue.py",
         'Misreader("no-witness"',
         '    Misreader("mine", "all mine", report=_always_unsat),',
     )

@@ -18,24 +18,16 @@ SOURCE = Path(dokimos.__file__).parent
 LAYERS = (
     "core",
     "networks",
-    "properties",
     "suites",
     "checker",
-    "crosscheck",
-    "provers",
-    "attacks",
+    "runtimes",
+    "engine",
     "constructions",
-    "datasets",
-    "execution",
     "verifiers",
-    "labelling",
-    "hiding",
     "campaigns",
     "judging",
     "difficulty",
     "reports",
-    "auditing",
-    "releases",
     "laws",
     "testing",
     "api",
@@ -124,15 +116,15 @@ def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> No
         "torch",
         "onnxruntime",
         "dokimos.constructions",
-        "dokimos.provers",
-        "dokimos.attacks",
+        "dokimos.engine",
+        "dokimos.engine.attacks",
         "dokimos.verifiers",
     )
     assert [name for name in sorted(loaded) if name.startswith(forbidden)] == []
 
 
 #: What the command line does through the public functions only.
-WORK = ("attacks", "campaigns", "checker", "constructions", "execution", "provers", "verifiers")
+WORK = ("campaigns", "checker", "constructions", "engine", "verifiers")
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import dokimos
-from dokimos.api.audits import Audit
-from dokimos.campaigns.published_results import find_results
-from dokimos.core.home import home
+from dokimos.api.results import Audit
+from dokimos.core.files import home
+from dokimos.judging.bulk import place_of
 from dokimos.judging.judged_campaign import JudgedCampaigns
-from dokimos.judging.parallel import place_of
+from dokimos.judging.published_results import find_results
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Verdict
-from dokimos.judging.witness_quality import WitnessQuality, witness_quality
+from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.penalties import Penalties, penalty_rows
+from dokimos.reports.sections.published import Penalties, penalty_rows
 from tests.campaigns.published import CORNER, MIDDLE, OUTSIDE, Said, write_benchmark, write_results
 from tests.judging import published
 from tests.shared import SHARED
@@ -110,7 +110,7 @@ def test_what_the_audit_proves_on_its_way_is_a_label(tmp_path: Path) -> None:
 
 def test_rules_of_another_year_are_called_so(results: Path) -> None:
     rows = penalty_rows(Findings.of_campaigns(judged_by(results)))
-    said = "Mind the year: vnncomp2026 has the rules of 2026, and these are results of 2025."
+    said = "Mind the year of the rules: vnncomp2026 has the rules of 2026, and these are results of 2025."
     assert rows.of_other_years == (said,)
     assert said in Penalties().html(rows)
     assert rows.rules == ("exact", "vnncomp2026", "vnncomp2025-small", "vnncomp2025-zero")
@@ -188,7 +188,7 @@ def test_nothing_is_kept_where_others_may_have_written_it(results: Path) -> None
 def test_kept_verdicts_do_not_outlive_what_they_depend_on(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dokimos.api.audits.SETTLING_RULES", frozenset())
+    monkeypatch.setattr("dokimos.api.results.SETTLING_RULES", frozenset())
     audited(results)
     (results.parent / "campaign" / "journal.jsonl").unlink()
     witness = results / "right" / "2025_bench" / "net_one.counterexample.gz"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import dokimos
-from dokimos.api.progress import ProgressUpdate
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError
-from dokimos.suites.answers import Answer
+from dokimos.core.progress import ProgressUpdate
+from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.scripting import script
 
@@ -60,8 +60,8 @@ def test_progress_is_reported_step_by_step(scripted: Path) -> None:
 def test_a_name_stands_for_its_shipped_suite(
     workplace: Path, tiny_recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dokimos.suites.finding.shipped_names", lambda: ["small"])
-    monkeypatch.setattr("dokimos.suites.finding.shipped_text", lambda _: tiny_recipe.read_text())
+    monkeypatch.setattr("dokimos.suites.folder.shipped_names", lambda: ["small"])
+    monkeypatch.setattr("dokimos.suites.folder.shipped_text", lambda _: tiny_recipe.read_text())
     monkeypatch.setattr("dokimos.constructions.recipes.shipped_names", lambda: ["small"])
     monkeypatch.setattr("dokimos.constructions.recipes.shipped_text", lambda _: tiny_recipe.read_text())
     with pytest.raises(InputError, match="has not been generated yet"):
@@ -139,7 +139,7 @@ def test_results_are_one_line_at_a_prompt(scripted: Path) -> None:
 def test_what_judge_gave_is_not_judged_again(scripted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dokimos.run("tiny", "scripted", "campaign")
     judged = dokimos.judge("campaign")
-    monkeypatch.delattr("dokimos.api.verdicts.judge_campaigns")
+    monkeypatch.delattr("dokimos.api.results.judge_campaigns")
     assert len(dokimos.explain(judged, resamples=100).observations) == 2
     assert dokimos.report(judged, html="report.html").report.findings.judgements
 

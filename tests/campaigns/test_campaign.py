@@ -22,11 +22,11 @@ from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_ca
 from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.execution.limits import Limits
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.adapters.marabou import Marabou
-from dokimos.verifiers.adapters.scripted import Scripted
 from dokimos.verifiers.base import Invocation, Query, Verifier
+from dokimos.verifiers.execution.limits import Limits
 from tests.scripting import StubInstance, at_least, instance, script
 
 LIMITS = Limits(wall_seconds=20)

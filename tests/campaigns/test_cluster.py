@@ -19,15 +19,14 @@ import pytest
 import dokimos
 from dokimos.campaigns import cluster as under_test
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
 from dokimos.suites.instance import Label
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
-from dokimos.verifiers.permissions import Permissions
+from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.script_guard import Permissions
 from tests.campaigns.clusters import Cluster, cluster
 from tests.scripting import StubInstance, at_least, instance, script
 
@@ -223,7 +222,7 @@ def test_a_worker_that_cannot_import_the_class_is_one_sentence(
     monkeypatch.syspath_prepend(tmp_path)
     module = f"only_{'there' if source else 'here'}"
     monkeypatch.delitem(sys.modules, module, raising=False)
-    scripted = "from dokimos.verifiers.adapters.scripted import Scripted\nclass Mine(Scripted): pass\n"
+    scripted = "from dokimos.verifiers.adapters.built_in import Scripted\nclass Mine(Scripted): pass\n"
     (tmp_path / f"{module}.py").write_text(scripted)
     if source:
         (three.folder / f"{module}.py").write_text(source)

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.campaigns.events import Finished, SetAside, event_line, parse_line, to_event
-from dokimos.campaigns.journal import read_history
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import (
+    Finished,
+    RunRecord,
+    SetAside,
+    event_line,
+    parse_line,
+    read_history,
+    to_event,
+)
 from dokimos.core.errors import UnreadableFile
-from dokimos.execution.outcomes import Termination
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Termination
 from tests.json_mutants import mutants
 
 RECORDED = Path(__file__).with_name("recorded") / "journal.jsonl"

@@ -35,9 +35,8 @@ from dokimos.campaigns.campaign import Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core import files
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.verifiers.adapters.built_in import Scripted
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 from tests.campaigns.test_campaign import executions, finished, run, saying, start_process, suite
 from tests.scripting import instance, script
 

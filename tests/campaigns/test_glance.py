@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.glance import State, glance, seconds_left
 from dokimos.campaigns.journal import Journal, read_history
 from dokimos.campaigns.manifest import read_manifest
+from dokimos.campaigns.state import State, glance, seconds_left
 from dokimos.core.errors import UnreadableFile
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 START = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)

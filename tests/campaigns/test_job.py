@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.job import JobTask, perform
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Tool
-from dokimos.campaigns.records import RunRecord
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 
 TEXT = (
     "(vnnlib-version <2.0>)\n(declare-network f (declare-input X real [1]) (declare-output Y real [1]))\n"

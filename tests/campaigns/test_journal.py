@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.campaigns.journal import Journal, read_history, read_journal
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import Journal, RunRecord, read_history, read_journal
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.execution.outcomes import Termination
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Termination
 
 RECORD = RunRecord(
     job="0",

@@ -14,11 +14,11 @@ from dokimos.campaigns.campaign import read_campaign, run_campaign
 from dokimos.campaigns.job import log_path, remove_folder
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.execution.limits import Limits
-from dokimos.execution.output import BoundedLog
-from dokimos.suites.answers import Answer
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.usage import BoundedLog
 from tests.scripting import at_least, instance, script
 
 SECRET = "root:x:0:0:s3cr3t"

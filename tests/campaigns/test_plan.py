@@ -7,7 +7,7 @@ import pytest
 
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, job_id, plan
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
+from dokimos.verifiers.execution.limits import Limits
 from tests.scripting import StubInstance
 
 LIMITS = Limits(wall_seconds=1)

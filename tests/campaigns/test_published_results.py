@@ -11,15 +11,10 @@ import pytest
 
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.published_results import (
-    ImportedResults,
-    ResultsTable,
-    import_results,
-    results_year,
-)
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.answers import Answer
+from dokimos.judging.published_results import ImportedResults, ResultsTable, import_results, results_year
 from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Answer
 from tests.campaigns.published import CORNER, Said, write_benchmark, write_results
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 

@@ -9,13 +9,13 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import run_campaign
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
-from dokimos.suites.answers import Answer
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find, styles_of
+from dokimos.verifiers.execution.limits import Limits
 from tests.scripting import StubInstance, at_least, instance, script
 
 BEHAVIOURS = ("right", "crash", "garbage", "no-witness", "partial", "right", "wrong")

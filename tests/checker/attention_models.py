@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.checker.base import LowerBound
-from dokimos.properties.model import Box, Linear
+from dokimos.suites.vnnlib.model import Box, Linear
 from dokimos.testing.search_oracle import outputs_of
 from tests.checker.files import model
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.testing.files import instance_of, question, repaired, stated
+from dokimos.testing.statements import instance_of, question, repaired, stated
 
 __all__ = ["instance_of", "model", "question", "repaired", "stated"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Instance
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 Rows = list[list[Fraction]]
 

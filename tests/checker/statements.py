@@ -18,21 +18,20 @@ from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import cuts
 from dokimos.constructions.parts.robustness import ball, first_class_loses
+from dokimos.engine.halving import prove_by_linear_halving
+from dokimos.engine.paired_halving import prove_in_pairs
+from dokimos.engine.reference import decide
+from dokimos.engine.slope_search import prove_by_slopes
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Box
-from dokimos.properties.reading import read_vnnlib
-from dokimos.provers.linear_halving import prove_by_linear_halving
-from dokimos.provers.paired_halving import prove_in_pairs
-from dokimos.provers.reference import decide
-from dokimos.provers.slope_search import prove_by_slopes
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
-from dokimos.testing import mutants
-from dokimos.testing.mutants import Rng
+from dokimos.suites.vnnlib.model import Box
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.testing import sweeps
 from dokimos.testing.relu_oracle import ReluOracle
 from dokimos.testing.search_oracle import SearchOracle
 from dokimos.testing.statements import LabelStatement, drafts_of, statement_of
-from dokimos.testing.sweeps import Sweep
+from dokimos.testing.sweeps import Rng, Sweep
 from tests.checker.files import question
 from tests.checker.small_networks import SmallReluNetwork
 
@@ -289,21 +288,21 @@ def operator(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> 
 
 def twin_bias(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Some bias raised as a twin raises that of its needle."""
-    return mutants.nudge(mutants.bias(base, rng, all_), rng, all_)
+    return sweeps.nudge(sweeps.bias(base, rng, all_), rng, all_)
 
 
 PLAIN = (
-    *(mutants.ulp, mutants.factor, mutants.nudge, mutants.bias, mutants.bias, mutants.swap_entries),
-    *(mutants.box, mutants.one_face, mutants.constraint, mutants.constraint, twin_bias),
+    *(sweeps.ulp, sweeps.factor, sweeps.nudge, sweeps.bias, sweeps.bias, sweeps.swap_entries),
+    *(sweeps.box, sweeps.one_face, sweeps.constraint, sweeps.constraint, twin_bias),
 )
 #: By kind: what is changed in networks that have more than ReLUs.
-OTHER_MUTATORS: dict[str, tuple[mutants.Mutator, ...]] = {
+OTHER_MUTATORS: dict[str, tuple[sweeps.Mutator, ...]] = {
     "softmax-attention": (*PLAIN, operator),
     "linear-attention": (*PLAIN, operator),
-    "nonexpansive": (*PLAIN, operator, mutants.other_network),
-    "fixed-routing": (*PLAIN, operator, mutants.other_network),
-    "convex-tangent": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
-    "pinning": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
+    "nonexpansive": (*PLAIN, operator, sweeps.other_network),
+    "fixed-routing": (*PLAIN, operator, sweeps.other_network),
+    "convex-tangent": (*PLAIN, sweeps.data, sweeps.other_proof, sweeps.other_network),
+    "pinning": (*PLAIN, sweeps.data, sweeps.other_proof, sweeps.other_network),
 }
 EXACT = (*TINY, *MADE, "witness")
 

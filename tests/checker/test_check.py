@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dokimos.checker import check, prove
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
-from dokimos.provers.claims import claims_of, round_down
+from dokimos.engine.outcome import claims_of, round_down
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 
@@ -258,7 +258,7 @@ def test_ordered_pairs_know_nothing_of_inputs() -> None:
 
 
 def test_a_proof_of_too_many_cases_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.checker.proofs.slopes_and_splits.MOST_LEAVES", 100)
+    monkeypatch.setattr("dokimos.checker.proofs.relu_cases.MOST_LEAVES", 100)
     count = 8
     network = model(
         [("Gemm", ["X", "w"], "g"), ("Relu", ["g"], "r"), ("Gemm", ["r", "v", "b"], "Y")],

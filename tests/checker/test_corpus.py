@@ -8,8 +8,7 @@ import pytest
 
 from dokimos.checker import check
 from dokimos.core.errors import InvalidProof, UnreadableFile
-from dokimos.suites.entry import read_content, read_text
-from dokimos.suites.truth_file import load_truth
+from dokimos.suites.entry import load_truth, read_content, read_text
 from tests.checker.files import instance_of
 from tests.corpus.make_certificates import CORPUS, entries
 

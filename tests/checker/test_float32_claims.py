@@ -13,9 +13,9 @@ from onnx import numpy_helper
 
 from dokimos.checker import prove
 from dokimos.constructions.base import Draft
-from dokimos.networks.semantics.replay import Replayer
-from dokimos.properties.writing import write_vnnlib1
+from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.instance import Instance
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.checker.files import instance_of
 from tests.checker.statements import drafts
 

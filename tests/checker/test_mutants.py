@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dokimos.checker import CertificateKind, Problem, Proven, check
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
-from dokimos.testing.certificate_contract import LEAST_FALSE
+from dokimos.testing.contracts import LEAST_FALSE
 from dokimos.testing.relu_oracle import ReluOracle
 from dokimos.testing.statements import LabelStatement, statement_of
 from dokimos.testing.sweeps import ACCEPTED, FALSE, Oracle, Sweep, with_margin

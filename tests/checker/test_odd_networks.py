@@ -11,7 +11,7 @@ import pytest
 from dokimos.checker import check, prove
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.float32 import TINY
+from dokimos.networks.semantics.outward import TINY
 from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Certificate, Instance, Label

@@ -10,9 +10,8 @@ import pytest
 
 from dokimos.checker.check import prove
 from dokimos.core.errors import InvalidProof, UnreadableFile
-from dokimos.networks.chain import Chain, Layer
-from dokimos.networks.rewriting import SplitUnit
-from dokimos.networks.writing.chain_file import write_chain
+from dokimos.networks.chain import Chain, Layer, SplitUnit
+from dokimos.networks.writing.builder import write_chain
 from dokimos.suites.instance import Certificate, Label
 from tests.checker.files import instance_of, question
 

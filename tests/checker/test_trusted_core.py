@@ -33,15 +33,14 @@ FORBIDDEN = (
     "onnxruntime",
     "highspy",
     "dokimos.constructions",
-    "dokimos.provers",
-    "dokimos.attacks",
+    "dokimos.engine",
     "dokimos.verifiers",
     "dokimos.networks.writing",
-    "dokimos.properties.writing",
+    "dokimos.suites.vnnlib.writer",
     "dokimos.suites.writing",
 )
-MOST_LINES_IN_ALL = 8782
-MOST_LINES_FOR_ONE_KIND = 5654
+MOST_LINES_IN_ALL = 8452
+MOST_LINES_FOR_ONE_KIND = 5760
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -52,4 +52,4 @@ def own_home(
 @pytest.fixture(autouse=True)
 def _no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a command says does not depend on how fast the machine is."""
-    monkeypatch.setattr("dokimos.cli.heartbeat.SILENCES", (3600.0,))
+    monkeypatch.setattr("dokimos.cli.streams.SILENCES", (3600.0,))

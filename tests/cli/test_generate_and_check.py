@@ -108,7 +108,7 @@ def test_what_no_command_foresees_gets_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise problem
 
-    monkeypatch.setattr("dokimos.api.suite_lookup.find_suite", fail)
+    monkeypatch.setattr("dokimos.api.checking.find_suite", fail)
     ran = dokimos("check", "quick")
     assert ran.code == code
     assert said in ran.err
@@ -225,7 +225,7 @@ class TestCheck:
         def fail(*_: object, **__: object) -> None:
             raise IndexError("somewhere")
 
-        monkeypatch.setattr("dokimos.crosscheck.cross_check.cross_check", fail)
+        monkeypatch.setattr("dokimos.runtimes.cross_check.cross_check", fail)
         ran = dokimos("check", suite, "--jobs", 1)
         assert ran.code == 3
         assert "0 of 2 labels proven" in ran.out

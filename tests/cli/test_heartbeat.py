@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.cli import heartbeat
+from dokimos.cli import streams
 from tests.cli.conftest import Dokimos
 
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(heartbeat, "SILENCES", (0.3, 0.6))
+    monkeypatch.setattr(streams, "SILENCES", (0.3, 0.6))
     return []
 
 
@@ -26,7 +26,7 @@ def _wait_for(said: list[str], count: int) -> bool:
 
 
 def test_a_silence_is_broken_again_and_again(said: list[str]) -> None:
-    with heartbeat.heartbeat("dokimos verifiers", said.append):
+    with streams.heartbeat("dokimos verifiers", said.append):
         assert _wait_for(said, 3)
     assert all(line.startswith("dokimos verifiers: at work for ") for line in said)
     count = len(said)
@@ -35,17 +35,17 @@ def test_a_silence_is_broken_again_and_again(said: list[str]) -> None:
 
 
 def test_nothing_is_said_while_a_bar_shows_it(said: list[str]) -> None:
-    with heartbeat.heartbeat("dokimos run", said.append), heartbeat.paused():
+    with streams.heartbeat("dokimos run", said.append), streams.paused():
         time.sleep(1.0)
         assert said == []
 
 
 def test_what_is_said_by_others_breaks_a_silence(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "SILENCES", (30.0,))
-    with heartbeat.heartbeat("dokimos run", said.append):
-        (beat,) = heartbeat._current
+    monkeypatch.setattr(streams, "SILENCES", (30.0,))
+    with streams.heartbeat("dokimos run", said.append):
+        (beat,) = streams._current
         beat._heard -= 60
-        heartbeat.heard()
+        streams.heard()
         time.sleep(0.5)
         assert said == []
         beat._heard -= 60
@@ -55,7 +55,7 @@ def test_what_is_said_by_others_breaks_a_silence(said: list[str], monkeypatch: p
 def test_every_long_command_is_heard_of(
     dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(heartbeat, "SILENCES", (0.3,))
+    monkeypatch.setattr(streams, "SILENCES", (0.3,))
     done = threading.Event()
 
     def slow(*_: object, **__: object) -> None:

@@ -15,11 +15,11 @@ import typer
 
 import dokimos as library
 from dokimos import cli
-from dokimos.api.training import TrainedClassifier
+from dokimos.api.data import TrainedClassifier
 from dokimos.cli.app import app
-from dokimos.cli.printout import SCHEMA
-from dokimos.datasets.accuracy import Accuracy, Share
-from dokimos.datasets.property_suites import RecordOutcome
+from dokimos.cli.output import SCHEMA
+from dokimos.constructions.data.brackets import Accuracy, Share
+from dokimos.constructions.data.property_suites import RecordOutcome
 from dokimos.laws.proving.results import LawAnswer
 from dokimos.laws.repair.measuring import ModelMeasures
 from dokimos.laws.repair.repairing import RepairedModel

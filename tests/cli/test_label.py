@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dokimos import label
-from dokimos.core.amounts import parse_seconds
 from dokimos.core.errors import InputError
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.labelling import tasks
+from dokimos.core.readable import parse_seconds
+from dokimos.judging import label_tasks
+from dokimos.verifiers.execution.limits import Outcome, Termination
 from tests.cli.conftest import Dokimos
 from tests.difficulty.inspections import dense, unit_box
 
@@ -55,7 +55,7 @@ def test_a_search_that_was_killed_is_tried_again(
     suite: Path, monkeypatch: pytest.MonkeyPatch, ended: Termination, is_kept: bool
 ) -> None:
     gone = Outcome(ended, None, wall_seconds=1.0, cpu_seconds=1.0, peak_memory_bytes=1)
-    monkeypatch.setattr(tasks, "ask_module", lambda *_, **__: gone)
+    monkeypatch.setattr(label_tasks, "ask_module", lambda *_, **__: gone)
     for was_there in (False, is_kept):
         outcomes = label(suite, budget_seconds=1.0).outcomes
         assert {(one.label, one.was_there) for one in outcomes} == {("", was_there)}

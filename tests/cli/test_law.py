@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dokimos.cli.app import app
-from dokimos.cli.narrowing import narrowed
+from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
 

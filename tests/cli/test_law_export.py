@@ -13,11 +13,11 @@ import dokimos
 from dokimos.api import law_instances
 from dokimos.checker.check import check
 from dokimos.cli.app import app
-from dokimos.cli.narrowing import narrowed
+from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Instance, Label
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.cli.test_law_verify import DOMAIN, LAW, trees
 
 

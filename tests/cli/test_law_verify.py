@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dokimos.cli.app import app
-from dokimos.cli.narrowing import narrowed
+from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 
 LAW = """import people;

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from dokimos.cli.app import app
-from dokimos.cli.narrowing import command_for, narrowed
+from dokimos.cli.completion import command_for, narrowed
 
 
 def names_in(command: Any) -> list[str]:

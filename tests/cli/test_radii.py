@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dokimos.cli.radii import parse_limits, parse_number, parse_numbers, show_radius
+from dokimos.cli.options import parse_limits, parse_number, parse_numbers, show_radius
 from dokimos.core.errors import InputError
 
 

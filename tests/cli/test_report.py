@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dokimos.reports import pictures
+from dokimos.reports import exports
 from tests.cli.conftest import Dokimos
 
 RECIPE = """\
@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(
     told = dokimos("report", tmp_path)
     assert told.code == 2
     assert "--html, tables with --csv, pictures with --png" in told.err
-    monkeypatch.setattr(pictures, "find_spec", lambda _: None)
+    monkeypatch.setattr(exports, "find_spec", lambda _: None)
     told = dokimos("report", tmp_path, "--png", tmp_path / "pictures", "--html", tmp_path / "page.html")
     assert told.code == 2
     assert "resvg-py" in told.err

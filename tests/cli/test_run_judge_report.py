@@ -14,8 +14,8 @@ import pytest
 
 from dokimos.campaigns.journal import read_journal
 from dokimos.constructions.generation import shipped_suite
-from dokimos.core.amounts import parse_bytes
 from dokimos.core.errors import InputError
+from dokimos.core.readable import parse_bytes
 from tests.cli.conftest import Dokimos
 
 

@@ -59,7 +59,7 @@ def test_a_refuted_label_is_something_found(dokimos: Dokimos, monkeypatch: pytes
     def refuted(*_: object, **__: object) -> None:
         raise InvalidProof("i: the label unsat is false.")
 
-    monkeypatch.setattr("dokimos.api.verdicts.judge_campaigns", refuted)
+    monkeypatch.setattr("dokimos.api.results.judge_campaigns", refuted)
     ran = dokimos("judge", "run")
     assert (ran.code, ran.err) == (1, "dokimos: i: the label unsat is false.\n")
 

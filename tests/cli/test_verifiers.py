@@ -79,7 +79,7 @@ def test_the_reference_runs_from_the_command_line(dokimos: Dokimos, tmp_path: Pa
 
 OWN = """
 import sys
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.verifiers.adapters.built_in import Scripted
 
 class Mine(Scripted):
     name = "mine"

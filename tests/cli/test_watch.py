@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.journal import Journal
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
 from tests.cli.conftest import Dokimos
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.scripting import believed
@@ -22,7 +22,7 @@ RECORDS = [record("i0", Answer.UNSAT), record("i1", Answer.SAT), record("i2", An
 @pytest.fixture(autouse=True)
 def _labels_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The instances are made up: there is nothing to check their labels by."""
-    monkeypatch.setattr("dokimos.judging.incremental.LabelChecker", lambda: believed)
+    monkeypatch.setattr("dokimos.judging.bulk.LabelChecker", lambda: believed)
 
 
 def campaign(tmp_path: Path, done: int) -> Path:

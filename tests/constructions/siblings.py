@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Box
-from dokimos.properties.reading import read_vnnlib
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
+from dokimos.suites.vnnlib.model import Box
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 Pair = tuple[LabelledInstance, LabelledInstance]
 

@@ -11,8 +11,7 @@ import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Construction, Draft, Unusable
-from dokimos.constructions.knobs import knob, knobs_of
-from dokimos.constructions.parts.hiding import uniform_points, violations
+from dokimos.constructions.draft import knob, knobs_of
 from dokimos.constructions.parts.robustness import (
     ball,
     ceil_div,
@@ -21,11 +20,13 @@ from dokimos.constructions.parts.robustness import (
     float32_below,
     inward,
     split_evenly,
+    uniform_points,
+    violations,
 )
 from dokimos.core.errors import ConstructionFailed, InputError, UnreadableFile
 from dokimos.networks.writing.builder import ModelBuilder, as_float32
-from dokimos.properties.model import Linear
 from dokimos.suites.instance import Certificate, Label, Semantics
+from dokimos.suites.vnnlib.model import Linear
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.channel_disguises import disguise_channels
 from dokimos.constructions.channels import channels_of
-from dokimos.constructions.disguise import disguise_drafts
+from dokimos.constructions.disguise import disguise_channels, disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import GraphBuilder
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
 
 EVERYWHERE = ("permute", "scale", "duplicate")

@@ -9,8 +9,8 @@ import pytest
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, shipped_suite, with_seeds
 from dokimos.constructions.recipes import Recipe, parse_recipe
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
-from dokimos.core.home import code_key
-from dokimos.suites.finding import cached_folder, find_suite
+from dokimos.core.files import code_key
+from dokimos.suites.folder import cached_folder, find_suite
 
 TINY = """
 about = "tiny"
@@ -173,7 +173,7 @@ def test_a_cached_suite_is_of_the_present_code(tmp_path: Path, monkeypatch: pyte
     package = tmp_path / "dokimos"
     (package / "core").mkdir(parents=True)
     source = package / "family.py"
-    monkeypatch.setattr("dokimos.core.home.__file__", str(package / "core" / "home.py"))
+    monkeypatch.setattr("dokimos.core.files.__file__", str(package / "core" / "home.py"))
     keys = []
     for text in ("margin = 1", "margin = 2"):
         source.write_text(text)
@@ -181,7 +181,7 @@ def test_a_cached_suite_is_of_the_present_code(tmp_path: Path, monkeypatch: pyte
     assert len(set(keys)) == 2
     places = []
     for key in keys:
-        monkeypatch.setattr("dokimos.suites.finding.code_key", lambda key=key: key)
+        monkeypatch.setattr("dokimos.suites.folder.code_key", lambda key=key: key)
         places.append(cached_folder("quick"))
     assert len(set(places)) == 2
 

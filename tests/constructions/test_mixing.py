@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.base import mixed
 from dokimos.constructions.draft import Draft
-from dokimos.constructions.mixing import mixed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Case, Linear, Point, Property, Signature
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Certificate, LabelledInstance
+from dokimos.suites.vnnlib.model import Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.reader import read_vnnlib
 
 #: Families with several classes, small.
 SMALL = {

@@ -18,11 +18,10 @@ from typing import Any
 
 import pytest
 
-from dokimos.properties.decimal_text import exact_decimal
-from dokimos.properties.decimals import parse_decimal
-from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import Suite, read_suite
+from dokimos.suites.folder import Suite, read_suite, shipped_names
 from dokimos.suites.instance import Semantics, Truth
+from dokimos.suites.vnnlib.text import parse_decimal
+from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.making import shipped_once
 
 RECORD = Path(__file__).with_name("recorded_suites.json")

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.checker.entry import check_entry
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.generation import with_seeds
-from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import shipped_recipe
+from dokimos.judging.checked_entry import check_entry
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Label, Semantics, Truth
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.making import shipped_once
 from tests.shared import SHARED
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dokimos.attacks import ATTACKS
+from dokimos.engine.attacks import ATTACKS
 from dokimos.testing import AttackContract
 
 

@@ -11,11 +11,11 @@ import pytest
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import InputError
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, describe, meaning, symbol
-from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
+from dokimos.difficulty.lower_bounds import CrownBound
 from dokimos.difficulty.profiling import extra_names
-from dokimos.properties.violation import violation_at
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.suites.facts import COMPONENTS
+from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.testing import ComponentContract
 from dokimos.testing.construction_contract import twins
 from tests.difficulty.inspections import observe_labelled

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dokimos
-from dokimos.core.adam import Adam
+from dokimos.engine.differentiable import Adam
 
 torch = pytest.importorskip("torch")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.core.amounts import parse_bytes, parse_seconds, size_in_words
 from dokimos.core.errors import InputError
+from dokimos.core.readable import parse_bytes, parse_seconds, size_in_words
 
 
 @pytest.mark.parametrize(

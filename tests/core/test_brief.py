@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dokimos.core.brief import Brief
+from dokimos.core.readable import Brief
 
 
 @dataclass(frozen=True)

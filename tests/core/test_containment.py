@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.core.containment import contained
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.inputs import contained
 
 
 @pytest.fixture

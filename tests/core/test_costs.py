@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dokimos.core.costs import NO_COST, measured
+from dokimos.core.parallel import NO_COST, measured
 
 
 def test_the_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
@@ -23,7 +23,7 @@ def test_the_peak_is_that_of_the_work_and_not_of_what_came_before() -> None:
 
 
 def test_without_proc_the_peak_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.core.costs.Path", lambda _: _Missing())
+    monkeypatch.setattr("dokimos.core.parallel.Path", lambda _: _Missing())
     assert measured(lambda: None)[1].peak_memory_bytes > 1_000_000
 
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.gzipped import uncompressed
+from dokimos.core.inputs import uncompressed
 
 
 @pytest.mark.parametrize("content", [b"", b"plain", b"x" * 2**22])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.known_keys import require_known_keys
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.core.locks import only_one
+from dokimos.core.files import only_one
 
 
 def test_the_second_one_is_told_who_holds_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import dokimos
 
 SOURCE = Path(dokimos.__file__).parent
 #: Programs that run in environments without Dokimos, what only tests use, and a switch of the kernel's.
-ELSEWHERE = ("verifiers/runners/", "testing/", "core/files.py", "core/costs.py")
+ELSEWHERE = ("verifiers/runners/", "testing/", "core/files.py", "core/parallel.py")
 _WRITES = re.compile(r"\.write_(bytes|text)\(")
 
 

@@ -134,13 +134,13 @@ def test_what_is_broken_in_dokimos_is_not_hidden() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "group"),
     [
-        ("dokimos.attacks", "ATTACKS", "dokimos.attacks"),
-        ("dokimos.provers.plugin_kinds", "ALL_CERTIFICATES", "dokimos.certificates"),
+        ("dokimos.engine.attacks", "ATTACKS", "dokimos.engine.attacks"),
+        ("dokimos.engine.plugin_kinds", "ALL_CERTIFICATES", "dokimos.certificates"),
         ("dokimos.constructions", "CONSTRUCTIONS", "dokimos.constructions"),
         ("dokimos.verifiers.catalogue", "VERIFIERS", "dokimos.verifiers"),
         ("dokimos.difficulty.components", "EXTRAS", "dokimos.components"),
         ("dokimos.judging.rules", "RULE_SETS", "dokimos.rules"),
-        ("dokimos.reports.sections.registry", "SECTIONS", "dokimos.sections"),
+        ("dokimos.reports.sections.base", "SECTIONS", "dokimos.sections"),
     ],
 )
 def test_every_door_has_its_group(module: str, name: str, group: str) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.instance import LabelledInstance
-from dokimos.suites.profile_file import ProfileSettings
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import model, question
 
 

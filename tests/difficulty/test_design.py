@@ -4,8 +4,7 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.difficulty.design import _place, _value
-from dokimos.difficulty.wanted_profile import parse_profile
+from dokimos.difficulty.design import _place, _value, parse_profile
 
 KNOBS = {"inputs": 24, "pairs": 8, "spread": 4}
 

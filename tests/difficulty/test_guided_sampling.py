@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import component
-from dokimos.difficulty.guided_sampling import downhill_faces, way_down
-from dokimos.difficulty.inspection import Inspection
-from dokimos.properties.margins import float_ends
+from dokimos.difficulty.inspection import Inspection, downhill_faces, way_down
 from dokimos.suites.instance import Semantics
+from dokimos.suites.vnnlib.margins import float_ends
 from tests.checker.files import model
 from tests.difficulty.inspections import dense, observe, observe_labelled, random_dense, unit_box
 from tests.difficulty.test_sampling import box_of, ends

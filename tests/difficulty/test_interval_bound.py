@@ -10,8 +10,8 @@ import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.inspection import Inspection
-from dokimos.networks.semantics import structural
-from dokimos.properties.violation import violation_at
+from dokimos.networks.semantics import propagation
+from dokimos.suites.vnnlib.violation import violation_at
 from tests.checker.files import model
 from tests.difficulty.inspections import dense, observe, observe_labelled, random_dense, unit_box
 
@@ -120,7 +120,7 @@ def monotone(function: Any) -> Any:
 
 
 PLAIN: dict[str, Any] = {
-    **{op: monotone(move) for op, move in structural.REARRANGE.items()},
+    **{op: monotone(move) for op, move in propagation.REARRANGE.items()},
     "Concat": lambda node, *parts: tuple(
         np.concatenate(ends, axis=node.integer("axis")) for ends in zip(*parts, strict=True)
     ),

@@ -12,7 +12,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.difficulty import profiling as measuring
 from dokimos.difficulty.profiling import ProfileTask, measure_all, profile_of, profile_path
-from dokimos.suites.profile_file import ProfileSettings, dump_profile, load_profile
+from dokimos.suites.facts import ProfileSettings, dump_profile, load_profile
 from tests.difficulty.inspections import dense, unit_box
 
 NETWORK = dense(([[1, 2], [3, -1]], [0, 0]), ([[1, 1]], [1]))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dokimos.difficulty.components import CANONICAL
-from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
-from dokimos.networks.reading.path import read_onnx_file
-from dokimos.properties.path import read_vnnlib_file
+from dokimos.difficulty.lower_bounds import CrownBound
+from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.folder import read_suite
-from dokimos.suites.profile_file import ProfileSettings
+from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from tests.shared import SHARED
 
 PUBLISHED = SHARED / "2021"

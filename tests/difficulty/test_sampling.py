@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.difficulty.sampling import sample
-from dokimos.properties.margins import float_ends
-from dokimos.properties.model import Box
+from dokimos.difficulty.inspection import sample
+from dokimos.suites.vnnlib.margins import float_ends
+from dokimos.suites.vnnlib.model import Box
 
 ends = st.lists(
     st.tuples(st.fractions(-10, 10, max_denominator=1000), st.fractions(0, 3, max_denominator=1000)),

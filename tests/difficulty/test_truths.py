@@ -10,7 +10,7 @@ import pytest
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.inspection import Inspection
-from dokimos.properties.violation import violation_at
+from dokimos.suites.vnnlib.violation import violation_at
 from tests.constructions.siblings import draw
 from tests.difficulty.inspections import observe_labelled
 

@@ -22,8 +22,8 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import read_campaign
-from dokimos.suites.truth_file import load_truth
-from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.suites.entry import load_truth
+from dokimos.verifiers.adapters.built_in import Scripted
 from tests.campaigns.test_campaign import executions, run, saying, start_process, suite
 
 INSTANCES = 6

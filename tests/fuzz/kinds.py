@@ -31,10 +31,10 @@ from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided, evaluate
-from dokimos.networks.semantics.replay import load_session, run_session
-from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib
+from dokimos.runtimes.sessions import load_session, run_session
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import question
 
 Rng = np.random.Generator

@@ -22,24 +22,21 @@ import numpy as np
 
 from dokimos.api.campaigns import watch
 from dokimos.api.laws import check_law
-from dokimos.api.verdicts import explain, judge, report
+from dokimos.api.results import explain, judge, report
 from dokimos.campaigns.config_file import read_config
-from dokimos.campaigns.journal import Journal, read_history
+from dokimos.campaigns.journal import Journal, RunRecord, read_history
 from dokimos.campaigns.manifest import describe, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
-from dokimos.campaigns.records import RunRecord
 from dokimos.checker.check import check
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.data.catalogue import load_data
+from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.generation import with_seeds
-from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import parse_recipe
 from dokimos.core.errors import DokimosError
-from dokimos.datasets.catalogue import load_data
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
 from dokimos.judging.written_points import read_point
-from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
 from dokimos.laws.engine.results import LawSettings
@@ -47,32 +44,27 @@ from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.reading.path import read_onnx_file
-from dokimos.networks.semantics.replay import Replayer
-from dokimos.properties.model import Property
-from dokimos.properties.path import read_vnnlib_file
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
-from dokimos.properties.writing import write_vnnlib2
-from dokimos.suites.answers import Answer
-from dokimos.suites.entry import SuiteEntry, read_content, read_text
-from dokimos.suites.facts import read_facts
-from dokimos.suites.folder import read_suite
-from dokimos.suites.forms import TruthForm, read_form
-from dokimos.suites.instance import Instance, Label, Truth, sha256
-from dokimos.suites.profile_file import (
+from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.runtimes.sessions import Replayer
+from dokimos.suites.entry import SuiteEntry, TruthForm, load_truth, read_content, read_form, read_text
+from dokimos.suites.facts import (
     COMPONENTS,
     Measurement,
     Profile,
     ProfileSettings,
     dump_profile,
     load_profile,
+    read_facts,
 )
-from dokimos.suites.truth_file import load_truth
+from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Answer, Instance, Label, Truth, sha256
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.suites.vnnlib.writer import write_vnnlib2
 from dokimos.suites.writing import InstanceFiles, dump_truth, store_files, write_index
-from dokimos.verifiers.results import read_result
-from dokimos.verifiers.vnncomp_results import read_verdict
+from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.results import read_result, read_verdict
 from tests.corpus.make_certificates import CORPUS
 from tests.fuzz.mutators import (
     Change,

@@ -119,7 +119,7 @@ def test_the_few_networks_are_many_enough_to_mean_something() -> None:
 
 def test_a_false_margin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the tests above can fail: a proof that loses how the input varies."""
-    from dokimos.checker.lemmas import routing
+    from dokimos.checker.proofs import fixed_routing as routing
 
     def first_only(rows: np.ndarray, route: np.ndarray) -> np.ndarray:
         return np.concatenate([rows[:1], 0 * rows[1:]])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.core.gzipped import uncompressed
+from dokimos.core.inputs import uncompressed
 from dokimos.networks.reading.onnx_file import read_onnx
 from tests.fuzz.fuzzing import Fault, fuzz
 from tests.fuzz.named_inputs import networks

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 from dokimos.core.errors import DokimosError
-from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.syntax import LawError
 from tests.fuzz.mutators import mutant
 from tests.fuzz.readers import READERS, Reader
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.core.gzipped import uncompressed
-from dokimos.judging.referee import Referee
-from dokimos.judging.witness_replay import Question
-from dokimos.suites.answers import Answer
+from dokimos.campaigns.journal import RunRecord
+from dokimos.core.inputs import uncompressed
+from dokimos.judging.witness_replay import Question, Referee
 from dokimos.suites.folder import instance_names
-from dokimos.verifiers.vnncomp_results import flat_witness
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.results import flat_witness
 from tests.judging.test_judge import record
 from tests.shared import SHARED
 

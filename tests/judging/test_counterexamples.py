@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 import dokimos
-from dokimos.judging.counterexamples import counterexample_text
 from dokimos.judging.verdicts import Counterexample, Replay, Verdict
-from dokimos.judging.written_points import read_point
+from dokimos.judging.written_points import counterexample_text, read_point
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.wrong_answers import INPUTS_SHOWN, WrongAnswers, replay_row
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 from tests.judging.test_judge import BOUND, CLIPPED, EXACT, NEITHER, record, verdict, verdicts
 from tests.judging.unlabelled import unlabelled_campaigns
 from tests.scripting import instance

@@ -12,7 +12,6 @@ import pytest
 
 from dokimos.campaigns.campaign import Campaign
 from dokimos.core.errors import UnreadableFile
-from dokimos.execution.limits import Limits
 from dokimos.judging.gate import (
     Baseline,
     BaselineRun,
@@ -27,8 +26,9 @@ from dokimos.judging.gate import (
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
-from dokimos.reports.gate_summaries import as_junit, as_markdown, headline
-from dokimos.suites.answers import Answer
+from dokimos.reports.exports import as_junit, as_markdown, headline
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import record
 
 LIMITS = Limits(wall_seconds=10)
@@ -205,7 +205,7 @@ def test_an_expected_failure_does_not_close_it_and_is_struck_out_once_mended() -
 
 
 @pytest.mark.parametrize(
-    "verdict", [v for v in Verdict if not v.is_wrong and v not in (Verdict.CORRECT, Verdict.UNWITNESSED)]
+    "verdict", [v for v in Verdict if not v.is_wrong and not v.is_right and v is not Verdict.UNWITNESSED]
 )
 def test_only_a_right_answer_is_called_mended(tmp_path: Path, verdict: Verdict) -> None:
     """A verifier that times out where it was wrong has not been mended, and is still expected to fail."""

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.judging import incremental as along
-from dokimos.judging.incremental import IncrementalJudge
+from dokimos.campaigns.journal import RunRecord
+from dokimos.judging import bulk as along
+from dokimos.judging.bulk import IncrementalJudge
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 from tests.difficulty.explain.sample import record
 from tests.scripting import at_least, believed, instance
 

@@ -9,20 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
-from dokimos.execution.outcomes import Termination
-from dokimos.judging.judge import judge
+from dokimos.judging.judge import SETTLED, judge
 from dokimos.judging.judge_instances import judge_all
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
-from dokimos.judging.labels import SETTLED
 from dokimos.judging.verdicts import Judgement, Verdict, checked_labels
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure
-from dokimos.properties.model import Point
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Certificate, Label
-from tests.crosscheck.test_cross_check import leaky, misread, slope_of_zero
+from dokimos.suites.instance import Answer, Certificate, Label
+from dokimos.suites.vnnlib.model import Point
+from dokimos.verifiers.execution.limits import Termination
+from tests.runtimes.test_cross_check import leaky, misread, slope_of_zero
 from tests.scripting import StubInstance, at_least, believed, instance
 
 F = Fraction
@@ -384,7 +382,7 @@ def test_a_network_we_cannot_evaluate(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.recent_networks.RecentNetworks.read", refuse)
+    monkeypatch.setattr("dokimos.judging.witness_replay.RecentNetworks.read", refuse)
     judgement = verdict(instance(tmp_path, "i", asked=BOUND), Answer.SAT, EXACT)
     assert (judgement.verdict, judgement.replay) == (Verdict.UNLABELLED, None)
     found = verdict(instance(tmp_path, "i", asked=BOUND, label=Label.SAT), Answer.SAT, EXACT)

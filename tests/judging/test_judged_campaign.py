@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.campaign_report import report_campaigns
 from dokimos.reports.sections.wrong_answers import WrongAnswers
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.judging.unlabelled import Readable, unlabelled_campaigns
 

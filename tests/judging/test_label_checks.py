@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.checker.entry import check_entry
-from dokimos.core.home import home
-from dokimos.execution.limits import Limits
-from dokimos.execution.warm_worker import WarmStart
+from dokimos.core.files import home
 from dokimos.judging import label_checks, label_process
+from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
-from dokimos.verifiers import warm_modules
-from tests.crosscheck.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
+from dokimos.verifiers import environments
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.warm_worker import WarmStart
 from tests.networks.building import Builder
+from tests.runtimes.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
 
 PROVEN = LabelCheck(LabelStanding.PROVEN)
 
@@ -143,7 +143,7 @@ def test_a_process_that_dies_decides_nothing_and_is_not_remembered(
     entry = labelled(suite, "unsat")
     with monkeypatch.context() as patched:
         dies = WarmStart.of(("false",), {}, Limits(wall_seconds=10))
-        patched.setattr(warm_modules, "_start", lambda *_: dies)
+        patched.setattr(environments, "_start", lambda *_: dies)
         assert LabelChecker()(entry).standing is LabelStanding.NOT_CHECKED
     assert LabelChecker()(entry) == PROVEN
 

@@ -9,9 +9,9 @@ import pytest
 
 from dokimos.judging.planted_catches import attempts, hunt
 from dokimos.judging.verdicts import Verdict
-from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Answer
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.runners import planted as runner
 

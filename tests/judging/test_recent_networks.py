@@ -5,8 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.judging.recent_networks import RecentNetworks
-from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.judging.witness_replay import Question, RecentNetworks, replay_witness
 from tests.scripting import at_least, relu_network
 
 ONE, TWO, THREE = (relu_network(scale) for scale in (1.0, 2.0, 3.0))

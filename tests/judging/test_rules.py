@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError, UnsupportedOp
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge_instances import judge_all
-from dokimos.judging.marks import marks_of
+from dokimos.judging.marks import disagreements, marks_of, scores, totals
 from dokimos.judging.rules import RULE_SETS, Mark, Standing, default_rules, other_year, rule_sets
-from dokimos.judging.scores import disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.properties.model import Point
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
+from dokimos.suites.vnnlib.model import Point
+from dokimos.verifiers.execution.limits import Limits, Termination
 from tests.judging.test_judge import record
 from tests.scripting import StubInstance, at_least, believed, double_network, instance, relu_network
 
@@ -260,7 +257,7 @@ def test_a_network_that_we_cannot_evaluate_counts_where_onnxruntime_can(
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.recent_networks.RecentNetworks.read", refuse)
+    monkeypatch.setattr("dokimos.judging.witness_replay.RecentNetworks.read", refuse)
     given = instance(tmp_path, "i", asked=ASKED)
     assert points(given, record(Answer.SAT, RIGHT)) == (0, 10, 10, 10)
     assert points(given, record(Answer.SAT, (F(0), F(0)))) == (0, -150, -150, -150)

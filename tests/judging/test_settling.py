@@ -9,12 +9,11 @@ import pytest
 
 from dokimos.campaigns.job import proof_path
 from dokimos.checker.check import prove
-from dokimos.judging.incremental import CampaignWatcher
+from dokimos.engine.outcome import claims_of
+from dokimos.judging.bulk import CampaignWatcher
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.provers.claims import claims_of
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Certificate, Instance, Label, Truth
+from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth
 from dokimos.suites.writing import dump_truth
 from tests.difficulty.explain.sample import record, write_campaign, write_suite
 from tests.judging.unlabelled import Readable

@@ -10,25 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from dokimos.checker.data import read_data
+from dokimos.checker.base import read_data
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
-from dokimos.networks.chain import Chain, Layer, as_chain
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.rewriting import (
+from dokimos.networks.chain import (
     CancelPair,
+    Chain,
     Duplicate,
     Identity,
+    Layer,
     Merge,
     Permute,
     Rescale,
     Rewriting,
     SplitUnit,
     Step,
+    as_chain,
 )
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.networks.writing.chain_file import write_chain
+from dokimos.networks.writing.builder import ModelBuilder, write_chain
 from tests.checker.files import model
 
 STEPS = [str(step.__struct_config__.tag) for step in get_args(Step)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
 from dokimos.difficulty.explain.rows import (
     BreakingCurve,
@@ -18,9 +17,9 @@ from dokimos.difficulty.explain.rows import (
     Trajectory,
     TrajectoryStep,
 )
+from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.verdicts import Judgement
-from dokimos.suites.facts import Facts
-from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings
+from dokimos.suites.facts import COMPONENTS, Facts, Measurement, Profile, ProfileSettings
 
 
 def profile(instance: str, number: int) -> Profile:

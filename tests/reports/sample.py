@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
+from dokimos.campaigns.journal import RunRecord
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.reports.campaign_report import CampaignInfo, ReportContext, VerifierInfo
+from dokimos.suites.instance import Answer, Label
+from dokimos.verifiers.execution.limits import Limits, Termination
 
 CAMPAIGN = CampaignInfo(
     folder="runs/july",

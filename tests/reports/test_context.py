@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dokimos.execution.limits import Limits
+from dokimos.verifiers.execution.limits import Limits
 from tests.reports.sample import CAMPAIGN, CONTEXT
 
 

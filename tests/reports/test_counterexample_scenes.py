@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.reports.counterexample_scenes import InputPlace, scene_at
-from dokimos.reports.figures.counterexample import input_bars, thresholds
+from dokimos.reports.figures.counterexample import InputPlace, input_bars, scene_at, thresholds
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 

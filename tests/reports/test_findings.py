@@ -3,10 +3,10 @@ from __future__ import annotations
 import random
 
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.cactus import CactusRows
+from dokimos.reports.sections.base import filled_sections
 from dokimos.reports.sections.families import FamilyRows
-from dokimos.reports.sections.instances.rows import CampaignRows
-from dokimos.reports.sections.registry import filled_sections
+from dokimos.reports.sections.instances import CampaignRows
+from dokimos.reports.sections.progress import CactusRows
 from tests.reports.sample import sample_judgements
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.headline import headline
+from dokimos.reports.campaign_report import headline
 
 OK, SAT, UNSAT, BAD = Verdict.CORRECT, Verdict.WRONG_SAT, Verdict.WRONG_UNSAT, Verdict.BAD_WITNESS
 

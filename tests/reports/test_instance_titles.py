@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dokimos.reports.instance_titles import in_words, instance_titles
+from dokimos.reports.findings import in_words, instance_titles
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from dokimos.campaigns.glance import Glance, State
-from dokimos.judging.incremental import WatchedCampaign
+from dokimos.campaigns.state import Glance, State
+from dokimos.judging.bulk import WatchedCampaign
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.live_view import WRONG_SHOWN, duration, status_line, watch_rows, watch_view, wrong_line
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 from tests.difficulty.explain.sample import record
 
 RECORDS = tuple(record(f"i{k}", Answer.SAT, seconds=k + 1) for k in range(8))

@@ -11,7 +11,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.context import VerifierInfo
+from dokimos.reports.campaign_report import VerifierInfo
 from dokimos.reports.findings import Findings
 from dokimos.reports.page import render_page, write_report
 from tests.reports.explanation_sample import explained, known_facts

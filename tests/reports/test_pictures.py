@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.reports import pictures
-from dokimos.reports.figures.cactus import CactusSeries, cactus
-from dokimos.reports.figures.drawing_style import drawing_style
-from dokimos.reports.figures.svg import Figure
+from dokimos.reports import exports
+from dokimos.reports.figures.curves import CactusSeries, cactus
+from dokimos.reports.figures.frame import Figure
+from dokimos.reports.layout.rendering import drawing_style
 
 
 def _figure() -> Figure:
@@ -29,36 +29,36 @@ def test_a_drawing_stands_alone() -> None:
 
 def test_a_picture_has_the_size_and_the_colours_of_its_drawing(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py")
-    pictures.require_renderer()
-    assert pictures.write_pictures([_figure()], tmp_path) == ("cactus",)
+    exports.require_renderer()
+    assert exports.write_pictures([_figure()], tmp_path) == ("cactus",)
     content = (tmp_path / "cactus.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", content[16:24])
     assert (width, height) == (3 * _figure().width, 3 * _figure().height)
     assert (tmp_path / "cactus.svg").read_text(encoding="utf-8").startswith("<svg xmlns=")
     blank = Figure("blank", "", "", _figure().width, _figure().height, "")
-    pictures.write_pictures([blank], tmp_path)
+    exports.write_pictures([blank], tmp_path)
     assert len((tmp_path / "blank.png").read_bytes()) < len(content)
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    monkeypatch.setattr(pictures, "find_spec", lambda _: None)
+    monkeypatch.setattr(exports, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"^--png needs resvg-py; .* pip install 'resvg-py>=\S+'$"):
-        pictures.require_renderer()
+        exports.require_renderer()
 
 
 def test_a_machine_without_fonts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "find_spec", lambda _: object())
-    monkeypatch.setattr(pictures, "_render", lambda _, font=None: b"the same")
-    pictures._font.cache_clear()
+    monkeypatch.setattr(exports, "find_spec", lambda _: object())
+    monkeypatch.setattr(exports, "_render", lambda _, font=None: b"the same")
+    exports._font.cache_clear()
     with pytest.raises(InputError, match="no font"):
-        pictures.require_renderer()
-    pictures._font.cache_clear()
+        exports.require_renderer()
+    exports._font.cache_clear()
 
 
 def test_the_first_font_that_is_there_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "_render", lambda _, font=None: str(font == "Noto Sans").encode())
-    pictures._font.cache_clear()
-    assert pictures._font() == "Noto Sans"
-    pictures._font.cache_clear()
+    monkeypatch.setattr(exports, "_render", lambda _, font=None: str(font == "Noto Sans").encode())
+    exports._font.cache_clear()
+    assert exports._font() == "Noto Sans"
+    exports._font.cache_clear()

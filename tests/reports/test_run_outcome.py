@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.run_outcome import RunOutcome
+from dokimos.reports.findings import RunOutcome
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

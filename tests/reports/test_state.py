@@ -7,15 +7,13 @@ from pathlib import Path
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
 from dokimos.campaigns.plan import Tool
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.rules import EXACT, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.state import is_starved, state_page
-from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
+from dokimos.verifiers.execution.limits import Limits, Termination
 from tests.reports.sample import VERSIONS, judgement
 
 INSTANCES = ("a", "b", "c")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dokimos.hiding.survivors import SurvivorCurve
-from dokimos.reports.figures.survivors import MOST_CURVES, strongest, survivors
-from dokimos.reports.survivor_page import AssessedSuite, write_survivor_page
+from dokimos.engine.survivors import SurvivorCurve
+from dokimos.reports.figures.curves import MOST_CURVES, strongest, survivors
+from dokimos.reports.page import AssessedSuite, write_survivor_page
 
 CURVES = (
     *(SurvivorCurve(f"attack-{k}", 10, {0.1: 10, 1.0: k}) for k in range(8)),

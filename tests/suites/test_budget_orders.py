@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.suites.budget_orders import (
+from dokimos.suites.budgets import (
     CoveringInstance,
     cover_order,
     covering,
@@ -17,8 +17,7 @@ from dokimos.suites.budget_orders import (
     in_order,
     shipped_order,
 )
-from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import read_suite
+from dokimos.suites.folder import read_suite, shipped_names
 from dokimos.suites.instance import Label
 from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
 

@@ -13,7 +13,7 @@ import pytest
 import dokimos
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.testing import relu_oracle
-from dokimos.testing.files import question
+from dokimos.testing.statements import question
 
 SOURCE = Path(dokimos.__file__).parent
 

@@ -18,13 +18,12 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.execution.process import run_limited
 from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import installed
-from dokimos.verifiers.permissions import allowed_environment
-from dokimos.verifiers.repository_tool import RepositoryTool
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.process import run_limited
+from dokimos.verifiers.placed import RepositoryTool
+from dokimos.verifiers.script_guard import allowed_environment
 
 RECORDED = Path(__file__).with_name("recorded")
 LOG_CHARACTERS = 3000

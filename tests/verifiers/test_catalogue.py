@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import VERIFIERS, styles_of
-from dokimos.verifiers.styles import CertificateStyle
 
 OTHER = (CertificateStyle.OTHER,)
 

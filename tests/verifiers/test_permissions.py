@@ -11,11 +11,10 @@ import dokimos
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.permissions import Permissions, allowed_environment, installing_environment
+from dokimos.verifiers.execution.limits import Limits, Outcome
+from dokimos.verifiers.script_guard import Permissions, allowed_environment, installing_environment
 from tests.scripting import at_least, instance
 
 SECRETS = {

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.properties.path import read_vnnlib_file
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed
-from dokimos.verifiers.vnnlib2_files import declared_network, in_vnnlib2
+from dokimos.verifiers.conversions import declared_network, in_vnnlib2
 from tests.verifiers.recording import SMALL, Question, ask, at_least
 
 QUESTION = Question(SMALL, at_least("8.0", inputs=2), wall_seconds=60, told_seconds=20)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.verifiers.catalogue import VERIFIERS, find
 from tests.verifiers.recording import QUESTIONS, ask
 

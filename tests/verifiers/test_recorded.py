@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.catalogue import find
 from tests.verifiers.recording import QUESTIONS, RECORDED, recorded_outcome, recording

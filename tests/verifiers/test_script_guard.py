@@ -16,17 +16,23 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import run_campaign
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import VerifierUnavailable
-from dokimos.execution.limits import Limits
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
 from dokimos.verifiers import script_guard
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.catalogue import VERIFIERS, find
-from dokimos.verifiers.permissions import Permissions
-from dokimos.verifiers.repository_tool import RepositoryTool
-from dokimos.verifiers.script_guard import BY_STAND_INS, IN_NAMESPACES, TRUSTED, has_namespaces, refusal
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.placed import RepositoryTool
+from dokimos.verifiers.script_guard import (
+    BY_STAND_INS,
+    IN_NAMESPACES,
+    TRUSTED,
+    Permissions,
+    has_namespaces,
+    refusal,
+)
 from tests.scripting import at_least, instance
 
 ANSWER = 'echo unsat > "$5"\n'

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.suites.answers import Answer
-from dokimos.verifiers.vnncomp_results import Assignment, flat_witness, read_verdict, tensor_witness
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.results import Assignment, flat_witness, read_verdict, tensor_witness
 from tests.shared import SHARED
 
 

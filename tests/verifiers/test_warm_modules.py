@@ -10,11 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.judging import label_process
-from dokimos.verifiers import warm_modules
-from dokimos.verifiers.warm_modules import ask_module
+from dokimos.verifiers import environments
+from dokimos.verifiers.environments import ask_module
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 
 LIMITS = Limits(wall_seconds=60)
 
@@ -87,4 +86,4 @@ def test_another_process_is_asked_where_earlier_queries_may_be_the_cause(
     ended: Termination, code: int | None, is_odd: bool
 ) -> None:
     outcome = Outcome(ended, code, wall_seconds=1.0, cpu_seconds=1.0, peak_memory_bytes=1)
-    assert warm_modules._is_odd(outcome) is is_odd
+    assert environments._is_odd(outcome) is is_odd

@@ -16,45 +16,39 @@ from typing import TYPE_CHECKING, Any
 from dokimos.api.arguments import checked
 
 if TYPE_CHECKING:
-    from dokimos.api.attacking import attack
-    from dokimos.api.audits import audit
-    from dokimos.api.campaigns import read_campaign, run, watch
-    from dokimos.api.checking import check
-    from dokimos.api.configuration import init_config, read_config
-    from dokimos.api.data import get_data, list_data
-    from dokimos.api.designing import design
-    from dokimos.api.difficulty import profile
+    from dokimos.api.campaigns import (
+        diagnose_verifier,
+        init_config,
+        install_verifier,
+        list_verifiers,
+        read_campaign,
+        read_config,
+        run,
+        watch,
+    )
+    from dokimos.api.checking import check, read_suite
+    from dokimos.api.data import get_data, list_data, make_properties, train_model
+    from dokimos.api.difficulty import design, profile
     from dokimos.api.gating import gate
-    from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
-    from dokimos.api.labelling import label
-    from dokimos.api.law_asking import ask_law
-    from dokimos.api.law_export import export_law
+    from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
+    from dokimos.api.law_export import ask_law, export_law
     from dokimos.api.law_guiding import guide_training
-    from dokimos.api.law_models import convert_model, fuzz_domain
-    from dokimos.api.law_proofs import verify_law
-    from dokimos.api.law_rechecks import recheck_law
-    from dokimos.api.law_repair import repair_law
+    from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
+    from dokimos.api.law_proofs import recheck_law, verify_law
     from dokimos.api.law_rows import verify_law_rows
-    from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
-    from dokimos.api.networks import evaluate, read_network, read_property
-    from dokimos.api.progress import ProgressUpdate
-    from dokimos.api.properties import make_properties
-    from dokimos.api.releasing import release
-    from dokimos.api.replaying import replay
-    from dokimos.api.showing import show
-    from dokimos.api.suite_lookup import read_suite
+    from dokimos.api.networks import evaluate, read_network, read_property, replay, show
+    from dokimos.api.publishing import label, release
+    from dokimos.api.results import audit, explain, judge, report
     from dokimos.api.suites import find_family, generate, list_families, list_suites
-    from dokimos.api.training import train_model
-    from dokimos.api.verdicts import explain, judge, report
-    from dokimos.api.verifiers import diagnose_verifier, install_verifier, list_verifiers
+    from dokimos.constructions.hiding.plants import HideSettings
     from dokimos.core.errors import DokimosError
-    from dokimos.hiding.settings import HideSettings
+    from dokimos.core.progress import ProgressUpdate
     from dokimos.laws.engine.results import LawSettings
     from dokimos.laws.proving.results import VerifySettings
     from dokimos.laws.repair.repairing import RepairSettings
-    from dokimos.suites.profile_file import ProfileSettings
+    from dokimos.suites.facts import ProfileSettings
 
 # Callers who want to see the remarks add a handler.
 logging.getLogger("dokimos").addHandler(logging.NullHandler())
@@ -124,45 +118,95 @@ __all__ = [
 ]
 
 _NAMES = {
-    "api.hiding": ("ablate_hiding", "assess_hiding", "hide", "hide_soundness"),
-    "api.attacking": ("attack",),
-    "api.audits": ("audit",),
-    "api.campaigns": ("read_campaign", "run", "watch"),
-    "api.configuration": ("init_config", "read_config"),
-    "api.data": ("get_data", "list_data"),
+    "api.campaigns": (
+        "diagnose_verifier",
+        "init_config",
+        "install_verifier",
+        "list_verifiers",
+        "read_campaign",
+        "read_config",
+        "run",
+        "watch",
+    ),
+    "api.checking": (
+        "check",
+        "read_suite",
+    ),
+    "api.data": (
+        "get_data",
+        "list_data",
+        "make_properties",
+        "train_model",
+    ),
+    "api.difficulty": (
+        "design",
+        "profile",
+    ),
     "api.gating": ("gate",),
-    "api.labelling": ("label",),
-    "api.checking": ("check",),
-    "api.law_export": ("export_law",),
+    "api.hiding": (
+        "ablate_hiding",
+        "assess_hiding",
+        "attack",
+        "hide",
+        "hide_soundness",
+    ),
+    "api.law_export": (
+        "ask_law",
+        "export_law",
+    ),
     "api.law_guiding": ("guide_training",),
-    "api.law_models": ("convert_model", "fuzz_domain"),
-    "api.law_repair": ("repair_law",),
-    "api.law_asking": ("ask_law",),
-    "api.law_proofs": ("verify_law",),
-    "api.law_rechecks": ("recheck_law",),
+    "api.law_models": (
+        "convert_model",
+        "fuzz_domain",
+        "init_laws",
+        "repair_law",
+    ),
+    "api.law_proofs": (
+        "recheck_law",
+        "verify_law",
+    ),
     "api.law_rows": ("verify_law_rows",),
-    "api.law_starts": ("init_laws",),
-    "api.law_studies": ("compare_studies", "train_study"),
-    "api.laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
-    "api.networks": ("evaluate", "read_network", "read_property"),
-    "api.designing": ("design",),
-    "api.difficulty": ("profile",),
-    "api.releasing": ("release",),
-    "api.properties": ("make_properties",),
-    "api.replaying": ("replay",),
-    "api.showing": ("show",),
-    "api.suite_lookup": ("read_suite",),
-    "api.suites": ("find_family", "generate", "list_families", "list_suites"),
-    "api.training": ("train_model",),
-    "api.verdicts": ("explain", "judge", "report"),
-    "api.verifiers": ("diagnose_verifier", "install_verifier", "list_verifiers"),
-    "api.progress": ("ProgressUpdate",),
+    "api.law_studies": (
+        "compare_studies",
+        "train_study",
+    ),
+    "api.laws": (
+        "check_law",
+        "format_law",
+        "new_law",
+        "replay_law",
+        "test_law",
+    ),
+    "api.networks": (
+        "evaluate",
+        "read_network",
+        "read_property",
+        "replay",
+        "show",
+    ),
+    "api.publishing": (
+        "label",
+        "release",
+    ),
+    "api.results": (
+        "audit",
+        "explain",
+        "judge",
+        "report",
+    ),
+    "api.suites": (
+        "find_family",
+        "generate",
+        "list_families",
+        "list_suites",
+    ),
+    "constructions.hiding.plants": ("HideSettings",),
     "core.errors": ("DokimosError",),
-    "hiding.settings": ("HideSettings",),
+    "core.progress": ("ProgressUpdate",),
     "laws.engine.results": ("LawSettings",),
     "laws.proving.results": ("VerifySettings",),
     "laws.repair.repairing": ("RepairSettings",),
-    "suites.profile_file": ("ProfileSettings",),
+    "suites.facts": ("ProfileSettings",),
 }
 _MODULES = {name: f"dokimos.{module}" for module, names in _NAMES.items() for name in names}
 

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import logging
 import math
+import shlex
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.api.checking import SuiteSource, read_suite
 from dokimos.campaigns.campaign import Campaign, Progress, run_campaign
 from dokimos.campaigns.campaign import read_campaign as _read_campaign
+from dokimos.campaigns.config_file import (
+    CONFIG_NAME,
+    Configuration,
+    ConfiguredVerifier,
+    config_text,
+    parse_config,
+)
+from dokimos.campaigns.config_file import ConfiguredLimits as ConfiguredLimits
+from dokimos.campaigns.config_file import read_config as _read_config
+from dokimos.campaigns.doctor import try_out
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord
-from dokimos.constructions.probes import write_probes
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
-from dokimos.judging.incremental import CampaignWatcher, WatchedCampaign
+from dokimos.core.files import write_whole
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import size_in_words
+from dokimos.judging.bulk import CampaignWatcher, WatchedCampaign
+from dokimos.judging.probes import write_probes
+from dokimos.judging.rules import rule_sets
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import Suite
-from dokimos.suites.pairs import with_pairs
-from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.catalogue import installed
-from dokimos.verifiers.permissions import Permissions
+from dokimos.suites.folder import Suite, with_pairs
+from dokimos.verifiers.base import Finding, Verifier
+from dokimos.verifiers.catalogue import CatalogueRow, catalogue, find, installed
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.script_guard import Permissions, allowed_environment, names_of
 
 #: The fraction of each second that judging may take while a campaign is watched; the rest is judged later.
 _JUDGING_SECONDS = 0.5
@@ -225,3 +239,215 @@ def _looks(watcher: CampaignWatcher, every_seconds: float) -> Iterator[WatchedCa
         if seen.is_over:
             return
         time.sleep(every_seconds if seen.is_all_judged else 0)
+
+
+# `init_config` and `read_config`: a `dokimos.toml`, and what it adds to a command
+
+
+def read_config(path: str | Path) -> Configuration:
+    """Read a `dokimos.toml`.
+
+    >>> dokimos.read_config("dokimos.toml").suites
+    ('quick',)
+    """
+    return _read_config(Path(path))
+
+
+def init_config(
+    out: str | Path = CONFIG_NAME,
+    *,
+    suites: Sequence[str | Path] = ("quick",),
+    verifiers: Sequence[str] | None = None,
+    timeout: str | None = None,
+    memory: str = "4GB",
+    jobs: int = 1,
+    rules: Sequence[str] = ("exact",),
+) -> Configuration:
+    """Write a `dokimos.toml`, which `run` and `gate` then take suites and verifiers from: `dokimos init`.
+
+    `verifiers` are written as for `run`, ``NAME`` or ``NAME=PLACE`` (default: all that are installed). An
+    existing file is never overwritten.
+
+    >>> made = dokimos.init_config(suites=["quick"], verifiers=["reference", "mine=./tools/mine"])
+    >>> [verifier.given for verifier in made.verifiers]
+    ['reference', 'mine=tools/mine']
+    """
+    path = Path(out)
+    if path.exists():
+        raise InputError(f"{path}: already exists; edit it, or choose another file with --out.")
+    rule_sets(rules)
+    given = _installed() if verifiers is None else verifiers
+    tools = [ConfiguredVerifier(name, place) for name, _, place in (each.partition("=") for each in given)]
+    text = config_text([*map(str, suites)], tools, timeout=timeout, memory=memory, jobs=jobs, rules=rules)
+    made = parse_config(text, path)  # nothing is written that cannot be read again
+    write_whole(path, text, what="the configuration")
+    return made
+
+
+def _installed() -> list[str]:
+    from dokimos.verifiers.catalogue import catalogue
+
+    return [row.name for row in catalogue() if row.is_installed]
+
+
+def find_config(given: Path | None) -> tuple[Configuration | None, str]:
+    """The given file, or else the one in the working folder; and a remark, which may be empty.
+
+    A file in a suite's folder may come from someone else, and it says what to run, so it is read only if
+    given.
+    """
+    if given is not None:
+        return _read_config(given), ""
+    here = Path(CONFIG_NAME)
+    if not here.is_file():
+        return None, ""
+    if Path("instances.csv").exists() or Path("suite.json").exists():
+        return (
+            None,
+            f"{here}: not read, because this is a suite's folder; give --config {here} if you trust it.",
+        )
+    return _read_config(here), ""
+
+
+@dataclass(frozen=True)
+class SettledRun:
+    """The settings of a run: from the command line, or else from the configuration file.
+
+    `added` are the arguments that the file adds to the command line.
+    """
+
+    suites: tuple[str, ...]
+    verifiers: tuple[str, ...]
+    limits: ConfiguredLimits
+    rules: tuple[str, ...]
+    added: tuple[str, ...] = ()
+
+
+def settle_run(
+    config: Configuration | None,
+    *,
+    suites: Sequence[str],
+    verifiers: Sequence[str],
+    limits: ConfiguredLimits,
+    rules: Sequence[str] = (),
+    unused: Sequence[str] = (),
+) -> SettledRun:
+    """Combine the command line and the configuration file; the command line has precedence.
+
+    `unused` names the settings that the command has no options for.
+
+    Raises InputError if neither of the two names a suite, or neither names a verifier.
+    """
+    held = config or Configuration(Path(CONFIG_NAME))
+    added: list[str] = [] if suites else [*held.suites]
+    tools = [held.verifier(each) for each in verifiers] or [each.given for each in held.verifiers]
+    for tool in tools:
+        added += [] if tool in verifiers else ["--verifier", tool]
+    chosen = {}
+    for each in fields(ConfiguredLimits):
+        own, other = getattr(limits, each.name), getattr(held.limits, each.name)
+        chosen[each.name] = own
+        if own is None and other is not None and each.name not in unused:
+            chosen[each.name] = other
+            added += [f"--{each.name.partition('_')[0]}", _in_words(each.name, other)]
+    if not rules and held.rules and "rules" not in unused:
+        added += ["--rules", ",".join(held.rules)]
+    settled = SettledRun(
+        suites=tuple(suites) or held.suites,
+        verifiers=tuple(tools),
+        limits=ConfiguredLimits(**chosen),
+        rules=tuple(rules) or held.rules,
+        added=tuple(added),
+    )
+    for named, what, how in (
+        (settled.suites, "suite", "SUITE"),
+        (settled.verifiers, "verifier", "--verifier"),
+    ):
+        if not named:
+            raise InputError(
+                f"Name a {what} ({how}), or list it in {CONFIG_NAME}, which `dokimos init` writes."
+            )
+    return settled
+
+
+def added_in_words(config: Configuration | None, settled: SettledRun) -> str:
+    """What the file adds to the command line, as it could be typed; empty if it adds nothing."""
+    if config is None or not settled.added:
+        return ""
+    return f"{config.file} adds: {shlex.join(settled.added)}"
+
+
+def _in_words(name: str, value: float) -> str:
+    return size_in_words(int(value)) if name == "memory_bytes" else f"{value:g}"
+
+
+# `list_verifiers`, `install_verifier` and `diagnose_verifier`
+
+
+@dataclass(frozen=True)
+class InstalledVerifier:
+    """A verifier that was installed now, or `was_there` before."""
+
+    name: str
+    version: str | None
+    was_there: bool
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What an examination of a verifier on this machine found.
+
+    `variables` are the names of the environment variables that it gets.
+    """
+
+    verifier: str
+    findings: tuple[Finding, ...]
+    variables: tuple[str, ...] = ()
+
+    @property
+    def can_be_run(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return all(finding.is_ok for finding in self.findings)
+
+
+def list_verifiers() -> tuple[CatalogueRow, ...]:
+    """List all known verifiers, whether they are installed, and how to get them: `dokimos verifiers`.
+
+    >>> next(row for row in dokimos.list_verifiers() if row.name == "reference").is_installed
+    True
+    """
+    return catalogue()
+
+
+def install_verifier(name: str) -> InstalledVerifier:
+    """Install a pinned verifier into its own environment, and try it: `dokimos verifiers install`.
+
+    >>> dokimos.install_verifier("reference").was_there
+    True
+    """
+    verifier = find(name)
+    was_there = verifier.version() is not None
+    if not was_there:
+        verifier.install(lambda line: _log.info("%s", line))
+    return InstalledVerifier(name, verifier.version(), was_there)
+
+
+def diagnose_verifier(name: str, *, pass_env: Sequence[str] = (), trust_scripts: bool = False) -> Diagnosis:
+    """Report what is wrong with a verifier on this machine, and how to fix it: `dokimos verifiers doctor`.
+
+    `pass_env` and `trust_scripts` are as for `run`.
+
+    >>> dokimos.diagnose_verifier("reference").can_be_run
+    True
+    """
+    permissions = Permissions(tuple(pass_env), trust_scripts)
+    permissions.require()
+    verifier = find(name)
+    findings = tuple(verifier.diagnose())
+    if not trust_scripts and all(finding.is_ok for finding in findings):
+        guard = verifier.guard()
+        findings += () if guard is None else (guard,)
+    if verifier.is_tried_out and all(finding.is_ok for finding in findings):
+        findings += try_out(verifier, permissions)
+    passed = allowed_environment(verifier.variables, permissions.pass_env)
+    return Diagnosis(name, findings, names_of(passed))

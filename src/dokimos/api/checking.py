@@ -5,20 +5,61 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.api.suite_lookup import SuiteSource, read_suite
-from dokimos.checker.entry import CheckedEntry, check_entry, fault
-from dokimos.core.brief import Brief
-from dokimos.core.costs import Cost, measured
 from dokimos.core.errors import InputError
-from dokimos.core.parallel import default_jobs, each
+from dokimos.core.parallel import Cost, default_jobs, each, measured
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
+from dokimos.judging.checked_entry import CheckedEntry, check_entry, fault
 from dokimos.suites.entry import SuiteEntry, exists
-from dokimos.suites.folder import Suite, read_suite_file, unlabelled_on_purpose
+from dokimos.suites.folder import Suite, find_suite, read_suite_file, unlabelled_on_purpose
 
 if TYPE_CHECKING:
-    from dokimos.crosscheck.cross_check import CrossCheck
+    from dokimos.constructions.generation import GeneratedInstance
+    from dokimos.runtimes.cross_check import CrossCheck
+
+
+# Look up a suite: the suite itself, its folder, or the name of a shipped suite
+
+
+SuiteSource = str | Path | Suite
+"""A suite: its folder, the name of a shipped one, or the suite itself."""
+
+
+def read_suite(
+    suite: SuiteSource, *, make: bool = True, progress: ProgressCallback[GeneratedInstance] = ignore
+) -> Suite:
+    """Read the suite in a folder, or the shipped suite of that name.
+
+    A shipped suite is generated into the cache the first time, which takes a while. Raises InputError if
+    there is no such suite, if it cannot be read, or if it is not in the cache yet and `make` is false.
+
+    >>> suite = dokimos.read_suite("tiny")
+    >>> [(entry.family, entry.read_truth().label.value) for entry in suite]
+    [('exclusive-pairs', 'unsat'), ('exclusive-pairs', 'sat')]
+    >>> len(suite), suite.entry(suite.entries[0].name).timeout_seconds
+    (2, 60.0)
+    """
+    if isinstance(suite, Suite):
+        return suite
+    done = 0
+
+    def generate(name: str) -> Suite:
+        from dokimos.constructions.generation import shipped_suite
+
+        def step(made: GeneratedInstance) -> None:
+            nonlocal done
+            done += 1
+            progress(
+                ProgressUpdate(f"making {name}", done, None, f"{made.name}: {made.label}, proven", made)
+            )
+
+        return shipped_suite(name, progress=step)
+
+    return find_suite(str(suite), make=generate if make else None)
+
 
 #: Fewer instances than this are checked in one process, which is faster than starting others.
 WORTH_PROCESSES = 24
@@ -120,7 +161,7 @@ def _check_one(
     checked = checker(entry)
     if not compare or not checked.is_proven:
         return checked, None
-    from dokimos.crosscheck.cross_check import cross_check
+    from dokimos.runtimes.cross_check import cross_check
 
     truth = entry.read_truth()
     assert truth is not None
@@ -133,6 +174,6 @@ def _check_one(
 
 def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:
     """The function that checks one entry and knows about plug-ins, unlike the trusted core."""
-    from dokimos.provers.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
+    from dokimos.judging.checked_entry import check_entry_naming_plugins, check_entry_with_plugins
 
     return check_entry_with_plugins if trusted else check_entry_naming_plugins

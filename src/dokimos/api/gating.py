@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from dokimos.api.budgets import within_budget
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites
-from dokimos.api.progress import ProgressCallback, ignore
-from dokimos.api.suite_lookup import SuiteSource
-from dokimos.api.verdicts import judge, report
+from dokimos.api.checking import SuiteSource
+from dokimos.api.results import judge, report
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.manifest import read_manifest
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.home import home
+from dokimos.core.files import expect_writable, home, write_whole
+from dokimos.core.progress import ProgressCallback, ignore
 from dokimos.judging.gate import (
     FAILURES,
     GateOutcome,
@@ -30,9 +29,43 @@ from dokimos.judging.gate import (
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelChecker
 from dokimos.judging.verdicts import Verdict
+from dokimos.suites.budgets import first_within, in_order
 from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.permissions import Permissions
+from dokimos.verifiers.script_guard import Permissions
+
+# Which instances of suites fit into a time budget
+
+
+def within_budget(
+    suites: Sequence[CampaignSuite], seconds: float, *, jobs: int, timeout_seconds: float | None
+) -> tuple[list[CampaignSuite], tuple[str, ...]]:
+    """The suites with only the instances that fit into a budget, and what was left out of each.
+
+    Raises InputError if not even the first instance of each suite fits: nothing of that suite would be
+    tested.
+    """
+    room = seconds * jobs
+    ordered = [in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name) for each in suites]
+    limits = [[timeout_seconds or entry.timeout_seconds for entry in entries] for entries in ordered]
+    counts = first_within(limits, seconds=room)
+    has = f"{seconds:g} s with {jobs} {'job' if jobs == 1 else 'jobs'} at a time"
+    if not all(counts):
+        least = sum(suite[0] for suite in limits)
+        names = ", ".join(suite.name for suite in suites)
+        raise InputError(
+            f"A budget of {has} is too small for the first instance of each suite ({names}); these may "
+            f"take {least:g} s together; give a larger --budget, a smaller --timeout or fewer suites."
+        )
+    kept, left_out = [], []
+    for suite, entries, count in zip(suites, ordered, counts, strict=True):
+        kept.append(replace(suite, instances=entries[:count]))
+        if count < len(entries):
+            left_out.append(
+                f"{len(entries) - count} of {len(entries)} instances of {suite.name}: the budget is {has}"
+            )
+    return kept, tuple(left_out)
+
 
 #: The file in the campaign's folder that keeps what the gate saw last time.
 _LAST = "gate.json"
@@ -183,7 +216,7 @@ def _write(
     markdown: str | Path | None,
     html: str | Path | None,
 ) -> None:
-    from dokimos.reports.gate_summaries import as_junit, as_markdown
+    from dokimos.reports.exports import as_junit, as_markdown
 
     if junit is not None:
         write_whole(Path(junit), as_junit(outcome), what="the JUnit file")

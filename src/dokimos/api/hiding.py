@@ -8,18 +8,128 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dokimos.api.attacking import AttackedSuite, attack
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.api.suite_lookup import SuiteSource
-from dokimos.attacks import ATTACKS
-from dokimos.core.brief import Brief
-from dokimos.core.locks import only_one
+from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.constructions.hiding.labelled import building_folder, building_place, write_suite
+from dokimos.constructions.hiding.plants import HideSettings as HideSettings
+from dokimos.constructions.hiding.plants import parse_shape as parse_shape
+from dokimos.constructions.hiding.plants import soundness_settings
+from dokimos.core.errors import InputError
+from dokimos.core.files import only_one, write_whole
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
 from dokimos.core.registry import unknown_name
-from dokimos.hiding.labelled import building_folder, building_place, write_suite
-from dokimos.hiding.settings import HideSettings
-from dokimos.hiding.soundness import soundness_settings
-from dokimos.hiding.survivors import SurvivorCurve, survivor_curves
-from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite, read_suite_file
+from dokimos.core.tables import table
+from dokimos.engine.attacks import ATTACKS
+from dokimos.engine.survivors import (
+    AttackOutcome,
+    AttackRate,
+    AttackTask,
+    SurvivorCurve,
+    attack_all,
+    hidden_instances,
+    rates,
+    survivor_curves,
+)
+from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite_file
+from dokimos.suites.folder import read_suite as read_folder
+from dokimos.suites.instance import Label
+
+# `attack`: searches any suite for counterexamples
+
+
+@dataclass(frozen=True, repr=False)
+class AttackedSuite(Brief):
+    """A suite, and the outcome of each attack on each instance."""
+
+    suite: Suite
+    budget_seconds: float
+    outcomes: tuple[AttackOutcome, ...]
+
+    @property
+    def rates(self) -> tuple[AttackRate, ...]:
+        """How many counterexamples each attack found, family by family."""
+        return rates(self.outcomes)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The instances, of those not proven `unsat`, on which every attack failed."""
+        return tuple(name for name, is_hidden in self.is_hidden.items() if is_hidden)
+
+    @property
+    def is_hidden(self) -> dict[str, bool]:
+        """For each instance that is not proven `unsat`: whether every attack failed on it."""
+        return hidden_instances(self.outcomes)
+
+    @property
+    def refuted(self) -> tuple[AttackOutcome, ...]:
+        """Counterexamples on instances whose label is `unsat`: these labels are wrong."""
+        return tuple(one for one in self.outcomes if one.is_found and one.label == Label.UNSAT.value)
+
+
+def attack(
+    suite: SuiteSource,
+    attacks: Sequence[str] = (),
+    *,
+    budget_seconds: float = 1.0,
+    seed: int = 0,
+    include_unsat: bool = False,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    progress: ProgressCallback[AttackOutcome] = ignore,
+) -> AttackedSuite:
+    """Search the instances of a suite for counterexamples: `dokimos attack`.
+
+    Each of `attacks` (default: all) has `budget_seconds` of CPU time for each instance. A counterexample
+    counts once it is replayed in exact arithmetic. Instances that are proven `unsat` are left out unless
+    `include_unsat`. If the folder `out` is given, every outcome is written there as soon as it is found, so
+    that the same call continues where it stopped, and `attacks.csv` lists them all.
+
+    >>> attacked = dokimos.attack("tiny", ["units-leaky", "joint-units"], budget_seconds=5)
+    >>> [(one.label, one.attack, one.is_found) for one in attacked.outcomes]
+    [('sat', 'units-leaky', True), ('sat', 'joint-units', True)]
+    """
+    if not 0 < budget_seconds < 1e6:
+        raise InputError("The budget of an attack must be a positive number of seconds below a million.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"The seed must be a whole number of at least 0, not {seed!r}.")
+    names = list(dict.fromkeys(attacks)) or sorted(ATTACKS)
+    for name in names:
+        ATTACKS[name]  # raises InputError, with the nearest name, if it does not exist
+    found = read_suite(suite)
+    wanted = [entry for entry in found.entries if include_unsat or not _is_unsat(entry.read_truth())]
+    if not wanted:
+        raise InputError(
+            f"{found.folder}: every instance is labelled unsat, so there is nothing to find; give "
+            "--all to attack them anyway."
+        )
+    tasks = [AttackTask(entry, name, budget_seconds, seed) for entry in wanted for name in names]
+
+    def report(done: int, outcome: AttackOutcome) -> None:
+        what = outcome.reason or (f"found in {outcome.seconds:.2g} s" if outcome.is_found else "not found")
+        note = f"{outcome.instance}: {outcome.attack}: {what}"
+        progress(ProgressUpdate("attacking", done, len(tasks), note, outcome))
+
+    folder = None if out is None else Path(out)
+    outcomes = attack_all(tasks, folder=folder, jobs=jobs, progress=report)
+    if folder is not None:
+        columns = ("instance", "family", "label", "attack", "found", "seconds", "least_margin", "reason")
+        rows = table("attacks", columns, (_cells(one) for one in outcomes))
+        write_whole(folder / "attacks.csv", rows.csv(), what="the table of attacks")
+    return AttackedSuite(found, budget_seconds, outcomes)
+
+
+def _is_unsat(truth: object) -> bool:
+    return getattr(truth, "label", None) is Label.UNSAT
+
+
+def _cells(one: AttackOutcome) -> tuple[object, ...]:
+    found = "yes" if one.is_found else "no"
+    seconds = f"{one.seconds:.3f}"
+    return (
+        *(one.instance, one.family, one.label, one.attack, found),
+        *(seconds, one.least_margin, one.reason),
+    )
+
 
 #: The attacks that training and its filter use; an assessment leaves them out.
 USED_IN_TRAINING = ("pgd",)
@@ -75,7 +185,7 @@ def hide(
     if _is_made(folder, recipe):
         # If the process is killed between the last two steps, the working folder is left behind.
         shutil.rmtree(building_place(folder, recipe), ignore_errors=True)
-        return HiddenSuite(read_suite(folder), {}, was_there=True)
+        return HiddenSuite(read_folder(folder), {}, was_there=True)
     building = building_folder(folder, recipe)
     with only_one(building / "lock", doing=f"makes {folder}"):
         instances, report = _made(asked, building, progress)
@@ -99,12 +209,12 @@ def _made(
         return lambda done, total, note: progress(ProgressUpdate(stage, done, total, note, None))
 
     if asked.tier == "trained":
-        from dokimos.hiding.trained_tier import certify, report_of, train
+        from dokimos.constructions.hiding.trained_tier import certify, report_of, train
 
         trained = train(asked, building, show("training"))
         instances, outcomes = certify(asked, trained, show("certifying"))
         return instances, report_of(trained, outcomes, asked.filter)
-    from dokimos.hiding.lock_tier import make_trios, volume_claim
+    from dokimos.constructions.hiding.lock_tier import make_trios, volume_claim
 
     trios = make_trios(asked, show("locking"))
     report = {
@@ -197,7 +307,7 @@ def assess_hiding(
     )
     curves = survivor_curves(found.outcomes, budget_seconds=budget_seconds)
     if out is not None:
-        from dokimos.reports.survivor_page import AssessedSuite, write_survivor_page
+        from dokimos.reports.page import AssessedSuite, write_survivor_page
 
         about = AssessedSuite(found.suite.folder.name, budget_seconds, len(set(names)))
         write_survivor_page(curves, about, Path(out) / SURVIVOR_PAGE)

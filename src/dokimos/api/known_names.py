@@ -23,7 +23,7 @@ def known_names(kind: NameKind) -> tuple[str, ...]:
 
 
 def _suites() -> tuple[str, ...]:
-    from dokimos.suites.finding import shipped_names
+    from dokimos.suites.folder import shipped_names
 
     return tuple(shipped_names())
 
@@ -41,7 +41,7 @@ def _verifiers() -> tuple[str, ...]:
 
 
 def _attacks() -> tuple[str, ...]:
-    from dokimos.attacks import ATTACKS
+    from dokimos.engine.attacks import ATTACKS
 
     return tuple(ATTACKS)
 
@@ -53,7 +53,7 @@ def _rule_sets() -> tuple[str, ...]:
 
 
 def _data_sets() -> tuple[str, ...]:
-    from dokimos.datasets.catalogue import NAMES
+    from dokimos.constructions.data.catalogue import NAMES
 
     return tuple(NAMES)
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.locks import only_one
+from dokimos.core.files import expect_writable, only_one, write_whole
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.laws.studies.guided_page import figure, markdown
 from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
 from dokimos.laws.studies.guided_table import paired_runs

@@ -16,6 +16,8 @@ from dokimos.checker.check import check
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import read_whole, write_whole
+from dokimos.engine.outcome import accepted_truth
+from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records, data_of
@@ -25,23 +27,20 @@ from dokimos.laws.proving.product_layers import ProductInstance, product_instanc
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
+from dokimos.laws.proving.row_files import verify_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.proving.zones import Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import Replayer
-from dokimos.properties.lowering import lower
-from dokimos.properties.model import Point, Property
-from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
-from dokimos.provers.accepted_truth import accepted_truth
-from dokimos.provers.paired_halving import prove_in_pairs
+from dokimos.runtimes.sessions import Replayer
+from dokimos.suites.entry import SuiteForm, load_truth
 from dokimos.suites.folder import Suite, instance_name, read_suite
-from dokimos.suites.forms import SuiteForm
 from dokimos.suites.instance import Certificate, Instance, Label, sha256
-from dokimos.suites.truth_file import load_truth
+from dokimos.suites.lowering import lower
+from dokimos.suites.vnnlib.model import Point, Property
+from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
 from dokimos.suites.writing import dump_truth, write_rows
 
 _TIMEOUT_SECONDS = 60.0

@@ -11,19 +11,18 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dokimos.api.laws import LawSource, law_domain, law_files
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
 from dokimos.laws.domain.definition import Domain, call_domain
-from dokimos.laws.domain.tables import with_table
+from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.proving.rechecking import planned
 from dokimos.laws.proving.results import VerifySettings
-from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision, verify_rows
-from dokimos.laws.proving.row_files import known_rows, save_rows
+from dokimos.laws.proving.row_files import RowDecision, RowsDecision, known_rows, save_rows, verify_rows
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.strength_deciding import verify_strengths
 from dokimos.laws.proving.strength_files import StrengthsFile

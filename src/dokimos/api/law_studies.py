@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.laws.studies.comparison_table import markdown
 from dokimos.laws.studies.jobs import StudyPart, domains_with_laws, parts_of, run_jobs
 from dokimos.laws.studies.paper import TRAININGS

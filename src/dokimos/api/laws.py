@@ -15,23 +15,26 @@ from typing import Any, ClassVar
 
 from dokimos import __version__
 from dokimos.api.arguments import as_paths
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.suggestions import did_you_mean
-from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains, shipped_laws
-from dokimos.laws.domain.tables import with_table
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
+from dokimos.core.registry import did_you_mean
+from dokimos.laws.domain.definition import (
+    Domain,
+    DomainNotFound,
+    load_domain,
+    shipped_domains,
+    shipped_laws,
+)
+from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine import law_test
-from dokimos.laws.engine.named_code import code_named
-from dokimos.laws.engine.replay import Replayed, SavedViolations, replay_violations
+from dokimos.laws.engine.replay import Replayed, SavedViolations, code_named, replay_violations
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language import formatting, templates, validation
-from dokimos.laws.language.imports import domain_of
+from dokimos.laws.language.constraints import domain_of
 from dokimos.laws.language.parser import SUFFIXES, read_law
-from dokimos.laws.language.problems import LawError
-from dokimos.laws.language.syntax import Law
+from dokimos.laws.language.syntax import Law, LawError
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.reporting.page import PageContext, write_page

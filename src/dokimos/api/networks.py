@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.judging.written_points import exact_point
+from dokimos.api.checking import read_suite
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.readable import Brief
+from dokimos.judging.bulk import locate
+from dokimos.judging.judged_campaign import judge_entry
+from dokimos.judging.label_checks import LabelCheck, LabelChecker
+from dokimos.judging.label_tasks import OpenForm, read_open
+from dokimos.judging.verdicts import Judgement, Replay
+from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.judging.written_points import exact_point, read_point
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.reading.path import read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
 from dokimos.networks.semantics import exact
 from dokimos.networks.semantics.exact import Enclosure
-from dokimos.properties.model import Property
-from dokimos.properties.path import read_vnnlib_file
-from dokimos.properties.reading import read_vnnlib
+from dokimos.networks.summary import NetworkSummary, summarise
+from dokimos.runtimes.node_comparison import NodeComparison, compare_nodes
+from dokimos.suites.entry import SuiteEntry, read_content
+from dokimos.suites.facts import Profile, read_facts, read_truth_form
+from dokimos.suites.folder import Suite, is_network, pair_suite, row_files
+from dokimos.suites.instance import Truth
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
 
 
 def read_network(network: str | Path | bytes) -> Network:
@@ -58,3 +72,200 @@ def evaluate(
     """
     read = network if isinstance(network, Network) else read_network(network)
     return exact.evaluate(read, exact_point(point), relative_width=relative_width, max_bits=max_bits)
+
+
+# `replay`: what happens at one point, exactly and in onnxruntime
+
+
+@dataclass(frozen=True)
+class ReplayedPoint:
+    """What happens at one point.
+
+    `replay` has the exact outputs at the point as written. The runtime computes at the nearest point of the
+    network's float type: `in_floats` is the replay there, None if a coordinate is outside the range of that
+    type. `nodes` compares exact and computed values node by node, at that nearest point.
+    """
+
+    replay: Replay
+    in_floats: Replay | None
+    nodes: NodeComparison
+
+    @property
+    def violates(self) -> bool:
+        """Whether the point, or the nearest one of the network's type, is in the box and violates the
+        property, exactly or (at the latter) in the runtime."""
+        near = self.in_floats
+        if self.replay.violates_exactly:
+            return True
+        return near is not None and (near.violates_exactly or near.violates_in_onnxruntime)
+
+    @property
+    def parts(self) -> bool:
+        """Whether the runtime and the exact values differ by more than rounding explains."""
+        return self.nodes.first is not None
+
+
+def replay(
+    network: str | Path,
+    property: str | Path,
+    point: str | Path | Sequence[str] | Sequence[float | Fraction],
+) -> ReplayedPoint:
+    """Evaluate a network at one point, exactly and in onnxruntime: `dokimos replay`.
+
+    `point` is a file with a witness in VNN-COMP's format, or with numbers; or a text with the numbers,
+    separated by commas or blanks; or the numbers themselves. Nodes are compared one by one, in the order of
+    the file: `nodes.first` is the first node whose difference rounding does not explain.
+
+    >>> entry = dokimos.read_suite("tiny").entries[1]
+    >>> witness = entry.read_truth().witness
+    >>> replayed = dokimos.replay(entry.network_path, entry.property_path, witness)
+    >>> replayed.replay.in_box, replayed.violates, replayed.nodes.first
+    (True, True, None)
+    """
+    files = Path(network), Path(property)
+    content, asked = (read_content(path) for path in files)
+    question = Question(content, asked, str(files[0]), (str(files[0]), str(files[1])))
+    written = read_point(point)
+    found = replay_witness(question, written)
+    if found.as_written is None:
+        raise InputError(
+            f"{files[0]}: the point has {len(written)} numbers, but the network takes "
+            f"{question.network.input_size}; give one for each input, row by row."
+        )
+    near = found.in_floats
+    nodes = (
+        NodeComparison(remark=f"the point is outside the range of {found.as_written.float_type}")
+        if near is None
+        else compare_nodes(content, question.network, found.points[1])
+    )
+    return ReplayedPoint(found.as_written, near, nodes)
+
+
+# `show`: everything that is known about one instance
+
+
+@dataclass(frozen=True, repr=False)
+class ShownInstance(Brief):
+    """What is known about one instance of a suite.
+
+    `networks` and `property_path` are the files that its row names: several networks, or products of
+    variables, are lowered to the one network that `network` is about (`is_lowered`). `asked` is None if the
+    property cannot be read, and then `property_problem` says why. `truth` is its label, and `label_check`
+    what the checker says about it; without a label, `kept_open` is what `dokimos label` found. `profile` is
+    None if none was measured on these files. `judgements` are the judged answers in the given campaigns.
+    """
+
+    suite: Suite
+    entry: SuiteEntry
+    networks: Mapping[str, Path]
+    property_path: Path
+    network: NetworkSummary
+    asked: Property | None
+    property_problem: str
+    truth: Truth | None
+    label_check: LabelCheck | None
+    kept_open: OpenForm | None
+    profile: Profile | None
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether verifiers get a different network from the one that the row names."""
+        return self.entry.network_path not in self.networks.values()
+
+
+def show(
+    instance: str | Path,
+    property: str | Path | None = None,
+    *,
+    campaigns: Sequence[str | Path] = (),
+) -> ShownInstance:
+    """Collect everything that is known about one instance: `dokimos show`.
+
+    `instance` is SUITE/NAME, where SUITE is a folder or a shipped suite; or its name in one of the
+    `campaigns`; or SUITE, with NAME in place of `property`; or a network, with its `property`. The label is
+    proven again from the files, unless that was done before for the same files. `campaigns` are folders of
+    campaigns: their answers on the same files, under any name, are judged.
+
+    >>> name = dokimos.read_suite("tiny").entries[0].name
+    >>> shown = dokimos.show(f"tiny/{name}", campaigns=["campaign"])
+    >>> shown.network.input_shape, shown.truth.label.value, shown.label_check.is_proven
+    ((1, 20), 'unsat', True)
+    >>> [(j.record.verifier, j.verdict.value) for j in shown.judgements]
+    [('reference', 'correct')]
+    """
+    folders = [Path(folder) for folder in campaigns]
+    suite, entry = _find(str(instance), property, folders)
+    checker = LabelChecker()
+    truth = entry.read_truth()
+    networks, place = row_files(suite.folder, entry.name)
+    asked, problem = _read_property(place)
+    return ShownInstance(
+        suite=suite,
+        entry=entry,
+        networks=networks,
+        property_path=place,
+        network=summarise(read_content(entry.network_path), name=str(entry.network_path)),
+        asked=asked,
+        property_problem=problem,
+        truth=truth,
+        label_check=None if truth is None else checker(entry),
+        kept_open=read_open(suite.folder, entry) if truth is None else None,
+        profile=_profile(suite, entry),
+        judgements=judge_entry(entry, folders, checker),
+    )
+
+
+def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry]:
+    if property is not None and not is_network(given):
+        if str(property).removesuffix(".gz").endswith(".vnnlib"):
+            raise InputError(f"{given} is not a network (.onnx); write NETWORK PROPERTY or SUITE INSTANCE.")
+        return _find(f"{given.rstrip('/')}/{property}", None, campaigns)
+    if property is not None:
+        suite = pair_suite(Path(given), Path(property))
+        return suite, suite.entries[0]
+    if is_network(given):
+        raise InputError(f"{given} is a network; give its property as well: dokimos show NETWORK PROPERTY.")
+    place, _, name = given.rstrip("/").rpartition("/")
+    if found := _in_campaigns(place, name, campaigns):
+        return found
+    if not place:
+        raise InputError(
+            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign with --campaign."
+        )
+    suite = read_suite(place)
+    return suite, suite.entry(name)
+
+
+def _in_campaigns(suite: str, name: str, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry] | None:
+    """The instance that a campaign ran under this name, with or without the name of its suite."""
+    from dokimos.campaigns.campaign import read_campaign
+
+    for folder in campaigns:
+        manifest = read_campaign(folder).manifest
+        places = {i.suite for i in manifest.instances if i.name == name and suite in ("", i.suite)}
+        if len(places) > 1:
+            raise InputError(
+                f"{name} is in several suites ({', '.join(sorted(places))}); write SUITE/{name}."
+            )
+        for own in places:
+            found = read_suite(locate(manifest, ())[own])
+            return found, found.entry(name)
+    return None
+
+
+def _read_property(place: Path) -> tuple[Property | None, str]:
+    try:
+        return read_vnnlib(read_content(place), file=str(place)), ""
+    except UnreadableFile as error:
+        return None, str(error)
+
+
+def _profile(suite: Suite, entry: SuiteEntry) -> Profile | None:
+    return read_facts(
+        suite,
+        suite.entries.index(entry),
+        read_truth_form(entry),
+        network_sha256=entry.network_sha256,
+        property_sha256=entry.property_sha256,
+    ).profile

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
+from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.knobs import Knob, knobs_of
 from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
-from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
 from dokimos.suites.entry import read_text
-from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import Suite
+from dokimos.suites.folder import Suite, shipped_names
 
 
 @dataclass(frozen=True, repr=False)

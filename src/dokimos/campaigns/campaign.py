@@ -15,19 +15,18 @@ from pathlib import Path
 
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
-from dokimos.campaigns.journal import Journal, read_journal
+from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
-from dokimos.campaigns.records import RunRecord
-from dokimos.core.brief import Brief
-from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.locks import only_one
-from dokimos.execution.limits import Limits
-from dokimos.execution.strays import end_strays
-from dokimos.execution.warm_worker import WarmWorkers
+from dokimos.core.files import only_one
+from dokimos.core.inputs import contained
+from dokimos.core.readable import Brief
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.permissions import Permissions
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.usage import end_strays
+from dokimos.verifiers.execution.warm_worker import WarmWorkers
+from dokimos.verifiers.script_guard import Permissions
 
 
 @dataclass(frozen=True)

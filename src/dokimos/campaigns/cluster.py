@@ -35,13 +35,12 @@ from dokimos.campaigns.job import (
     require_version,
     task_of,
 )
-from dokimos.campaigns.journal import Journal
+from dokimos.campaigns.journal import Journal, RunRecord
 from dokimos.campaigns.plan import Job, Tool
-from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, VerifierUnavailable, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.permissions import Permissions
+from dokimos.verifiers.script_guard import Permissions
 
 _CONNECTING_SECONDS = 10
 _WORKERS_SECONDS = 60

@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dokimos.core import strict_toml
-from dokimos.core.amounts import parse_bytes, parse_seconds
+from dokimos.core import documents
+from dokimos.core.documents import CheckedTable
 from dokimos.core.errors import InputError
-from dokimos.core.strict_toml import CheckedTable
+from dokimos.core.readable import parse_bytes, parse_seconds
 from dokimos.suites.entry import read_text
 
 #: The name of the file.
@@ -88,7 +88,7 @@ def read_config(path: Path) -> Configuration:
 
 def parse_config(text: str, path: Path) -> Configuration:
     """Parse the text of such a file. Raises UnreadableFile, with the line that is wrong."""
-    document = strict_toml.parse(text, file=str(path), what="the configuration")
+    document = documents.parse(text, file=str(path), what="the configuration")
     top = CheckedTable(document, text, file=str(path))
     top.expect(("suites", "rules", "verifiers", "limits"))
     suites = top.texts("suites", 'a list of names and folders, such as ["quick"]')

@@ -11,22 +11,19 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Job, Tool
-from dokimos.campaigns.records import RunRecord
-from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
-from dokimos.core.regular_files import read_regular
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.execution.process import Cancel, run_limited
-from dokimos.execution.warm_worker import WarmStart, WarmWorkers
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.core.inputs import contained, read_regular
 from dokimos.suites.entry import read_content
-from dokimos.suites.instance import sha256
+from dokimos.suites.instance import Answer, VerifierAnswer, sha256
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
-from dokimos.verifiers.vnnlib1_files import in_vnnlib1
+from dokimos.verifiers.conversions import in_vnnlib1
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.process import Cancel, run_limited
+from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
+from dokimos.verifiers.script_guard import Permissions, allowed_environment, names_of
 
 #: A disk with less free space than this counts as full.
 _FULL_BYTES = 1 << 16

@@ -10,32 +10,164 @@ set aside by its own event.
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Annotated, Any, Literal, Self
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dokimos.campaigns.events import (
-    SCHEMA,
-    Event,
-    Finished,
-    Resumed,
-    SetAside,
-    Started,
-    event_line,
-    may_be_torn,
-    parse_line,
-    to_event,
-)
-from dokimos.campaigns.records import RunRecord
-from dokimos.core.containment import contained
+from dokimos.core import strict_json
+from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.inputs import contained
 from dokimos.core.strict_json import MOST_BYTES
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.model import Point
+from dokimos.verifiers.execution.limits import Limits, Termination
+
+# One finished run, as stored in the journal
+
+
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+"""A time in seconds, as read from a file: finite and not negative."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What happened when one verifier was run once on one instance.
+
+    `outputs` are the network's outputs at the witness according to the verifier, if it gives them. `limits`
+    are those of this run, and `enforced_by` says how they were enforced; published runs have neither.
+    `variables` are the names, never the values, of the user's environment variables that the verifier got,
+    and `pass_env` those that `--pass-env` named. `guard` says what kept its own scripts away from the
+    user's processes; `trust_scripts`: the user wanted no guard. `warm` is the number of this query among
+    those of a process that stays warm (from 1); 0 if the process was started for this query only.
+    """
+
+    job: str
+    suite: str
+    instance: str
+    family: str
+    verifier: str
+    verifier_version: str
+    repeat: Count
+    answer: Answer
+    witness: Point | None
+    detail: str
+    termination: Termination
+    exit_code: int | None
+    wall_seconds: Seconds
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
+    log: str
+    started_at: str
+    outputs: Point | None = None
+    limits: Limits | None = None
+    enforced_by: str = ""
+    variables: tuple[str, ...] = ()
+    guard: str = ""
+    warm: Count = 0
+    pass_env: tuple[str, ...] = ()
+    trust_scripts: bool = False
+
+
+# The events of a journal: one JSON object per line, with ``schema`` and the name of the event
+
+
+SCHEMA: Literal[1] = 1
+_WHAT = "an event of a journal"
+#: Python does not parse whole numbers with more digits than this.
+_FRACTION = re.compile(r"(-?[0-9]{1,4300})(?:/([0-9]{1,4300}))?")
+
+
+class Started(Struct, frozen=True, tag_field="event", tag="started"):
+    """A run is about to start. Only estimates use this, so its fields are not validated."""
+
+    job: Any = None
+    at: Any = None
+    schema: Literal[1] = SCHEMA
+
+
+class Finished(
+    Struct, frozen=True, kw_only=True, tag_field="event", tag="finished", forbid_unknown_fields=True
+):
+    """A run has ended; `worker` is the one that did it, on a cluster."""
+
+    worker: str | UnsetType = UNSET
+    record: RunRecord
+    schema: Literal[1] = SCHEMA
+
+
+class SetAside(Struct, frozen=True, tag_field="event", tag="set-aside", forbid_unknown_fields=True):
+    """Earlier records of a job no longer count; `reason` says why, `at` when that was decided."""
+
+    job: str
+    reason: str
+    at: str
+    schema: Literal[1] = SCHEMA
+
+
+class Resumed(Struct, frozen=True, tag_field="event", tag="resumed", forbid_unknown_fields=True):
+    """From here on, another process writes."""
+
+    schema: Literal[1] = SCHEMA
+
+
+Event = Started | Finished | SetAside | Resumed
+
+
+def event_line(event: Event) -> bytes:
+    """The line of an event, including its newline."""
+    document = strict_json.plain(event)
+    return json.dumps({"schema": document.pop("schema"), **document}).encode() + b"\n"
+
+
+#: What every line begins with.
+_HEAD = b'{"schema": 1, "event": "'
+
+
+def may_be_torn(line: bytes) -> bool:
+    """Whether a line that is not JSON may be a torn event; a power loss may leave zeros after it."""
+    written = line.rstrip(b"\0")
+    return written.startswith(_HEAD) or _HEAD.startswith(written)
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """The JSON object on a line; None if there is none, for example because the line is incomplete."""
+    try:
+        document = strict_json.parse(line, file="")
+    except UnreadableFile:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def to_event(document: dict[str, Any], *, file: str | Path | Place) -> Event:
+    """Convert the object on a line to an event. Raises UnreadableFile."""
+    event: Event = strict_json.convert(
+        document,
+        Event,  # type: ignore[arg-type]  # a union is not a class
+        file=file,
+        what=_WHAT,
+        hooks={Fraction: read_fraction},
+    )
+    if not isinstance(event, Started):
+        require_known_keys(document, Event, file=file, what=_WHAT)
+    return event
+
+
+def read_fraction(value: Any) -> Fraction:
+    """Read an exact number as `str` writes it. Raises ValueError for other text, such as 1e999999999."""
+    written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    if written is None:
+        raise ValueError(f"{str(value)[:40]!r} is not a fraction")
+    return Fraction(int(written[1]), int(written[2] or 1))
 
 
 class Journal:

@@ -12,19 +12,17 @@ from pathlib import Path
 import psutil
 
 from dokimos import __version__
+from dokimos.campaigns.journal import Seconds
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
-from dokimos.campaigns.records import Seconds
 from dokimos.core import strict_json
-from dokimos.core.containment import contained
+from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
-from dokimos.core.formats import Count
-from dokimos.core.known_keys import require_known_keys
-from dokimos.core.regular_files import read_regular
-from dokimos.execution.limits import Limits
+from dokimos.core.inputs import contained, read_regular
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import instances_table, read_suite_file
 from dokimos.suites.instance import sha256
+from dokimos.verifiers.execution.limits import Limits
 
 SCHEMA = 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
-from dokimos.execution.limits import Limits
+from dokimos.verifiers.execution.limits import Limits
 
 
 class CampaignInstance(Protocol):

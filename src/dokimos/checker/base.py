@@ -6,12 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from msgspec import Meta, Struct
 
 from dokimos.core.errors import InvalidProof, UnsupportedOp
+from dokimos.core.strict_json import convert
 from dokimos.networks.graph import Network
-from dokimos.properties.model import Box, Linear, Point, Property
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
+from dokimos.suites.vnnlib.text import parse_decimal
 
 #: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
 DEFAULT_ULPS = 8
@@ -115,3 +119,37 @@ def _refute_one(conjunction: tuple[Linear, ...], box: Box, lower_bound: LowerBou
 def about(value: Fraction) -> str:
     """A few digits of a number, however large, for messages."""
     return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"
+
+
+# Reads the data of a certificate as a typed form, and refuses data of the wrong shape
+
+
+PLACE = "certificate"
+T = TypeVar("T")
+Natural = Annotated[int, Meta(ge=0)]
+Choice = Annotated[int, Meta(ge=-1)]
+"""The number of the choice at a node of a tree; -1 for a leaf."""
+
+
+class NoData(Struct, forbid_unknown_fields=True):
+    """The form of a proof that needs no data."""
+
+
+def read_data(data: Mapping[str, Any], form: type[T]) -> T:
+    """Read the data of a certificate as a typed form. Raises UnreadableFile if it has the wrong shape.
+
+    A rational number is a string: an integer, a decimal or a fraction "p/q".
+    """
+    return convert(
+        dict(data), form, file=PLACE, what="the data of this kind of proof", hooks={Fraction: _rational}
+    )
+
+
+def _rational(value: Any) -> Fraction:
+    if not isinstance(value, str):
+        raise ValueError("expected a number, written as a string")
+    top, slash, bottom = value.partition("/")
+    divisor = parse_decimal(bottom, exponent=False) if slash else Fraction(1)
+    if divisor == 0:
+        raise ValueError(f"{value[:80]!r} divides by zero")
+    return parse_decimal(top, exponent=not slash) / divisor

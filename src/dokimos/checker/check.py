@@ -9,10 +9,10 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Point
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import require_fit
 from dokimos.suites.instance import Certificate, Instance, Label, Semantics, Truth
+from dokimos.suites.vnnlib.model import Point
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import require_fit
 
 
 def prove(

@@ -45,7 +45,7 @@ def _run() -> int:
         complain(f"dokimos: {in_words(error)}")
         return 2
     except Exception as error:  # whatever it is, it is not the user's fault
-        from dokimos.cli.faults import keep_trace
+        from dokimos.cli.streams import keep_trace
 
         kept = keep_trace(error)
         complain(
@@ -59,8 +59,7 @@ def _command() -> int:
     import typer
 
     from dokimos.cli.app import app
-    from dokimos.cli.completion import answer_shells
-    from dokimos.cli.narrowing import command_for
+    from dokimos.cli.completion import answer_shells, command_for
     from dokimos.cli.streams import complain
     from dokimos.core.errors import DokimosError, InvalidProof
 

@@ -7,35 +7,23 @@ from typing import Annotated
 import typer
 
 from dokimos import __version__
-from dokimos.cli import (
-    attack,
-    audit,
-    check,
-    completion,
-    data,
-    explain,
-    families,
-    gate,
-    generate,
-    hide,
-    init,
-    judge,
-    label,
-    law,
-    properties,
-    release,
-    replay,
-    report,
-    run,
-    show,
-    suites,
-    train,
-    verifiers,
-    watch,
-)
+from dokimos.cli import audit, check, completion, gate, generate, hide, judge, law, properties, run, show
+from dokimos.cli import audit as release
+from dokimos.cli import check as label
+from dokimos.cli import gate as verifiers
+from dokimos.cli import generate as data
+from dokimos.cli import generate as families
+from dokimos.cli import generate as suites
+from dokimos.cli import hide as attack
+from dokimos.cli import judge as explain
+from dokimos.cli import judge as report
 from dokimos.cli import profile_command as profile
-from dokimos.cli.heartbeat import heartbeat
+from dokimos.cli import properties as train
+from dokimos.cli import run as init
+from dokimos.cli import run as watch
+from dokimos.cli import show as replay
 from dokimos.cli.output import remarks_shown, say
+from dokimos.cli.streams import heartbeat
 
 app = typer.Typer(
     name="dokimos",

@@ -1,4 +1,4 @@
-"""`dokimos audit`: what is wrong with a benchmark, and with the answers published on it."""
+"""`dokimos audit` and `dokimos release`: what is wrong with a benchmark, and how one is published."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.printout import Json, printout
-from dokimos.cli.suite_options import Jobs
+from dokimos.cli.options import Jobs, SuiteName
+from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:
-    from dokimos.suites.file_findings import LintFinding
+    from dokimos.suites.folder import LintFinding
+
+
+# `dokimos audit`: what is wrong with a benchmark, and with the answers published on it
 
 
 def audit(
@@ -56,12 +59,10 @@ def audit(
     """
     import dokimos
     from dokimos.cli.output import listed, one_interrupt, progress_bar
-    from dokimos.core.amounts import parse_seconds
-    from dokimos.core.readable import printable
+    from dokimos.core.readable import parse_seconds, printable
     from dokimos.reports.findings import Findings
-    from dokimos.reports.sections.files import file_headline, file_rows, file_table
-    from dokimos.reports.sections.penalties import Penalties
-    from dokimos.suites.file_findings import LintSeverity
+    from dokimos.reports.sections.published import Penalties, file_headline, file_rows, file_table
+    from dokimos.suites.folder import LintSeverity
 
     with progress_bar("auditing") as show, one_interrupt():
         audited = dokimos.audit(
@@ -110,4 +111,67 @@ def _where_all(findings: Sequence[LintFinding], written: Sequence[Path | None]) 
         f" All of them: {', '.join(files)}"
         if files
         else " List all of them with --html, --json-file or --sarif."
+    )
+
+
+# `dokimos release`: a suite that can be published and cited
+
+
+def release(
+    suite: SuiteName,
+    run: Annotated[
+        list[Path] | None, typer.Argument(help="Campaigns on the suite, whose results are included.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="The folder to write; the archive is written next to it.")
+    ] = ...,  # type: ignore[assignment]
+    author: Annotated[list[str] | None, typer.Option(help="An author; repeatable.")] = None,
+    title: Annotated[str | None, typer.Option(help="The title (default: the suite's name).")] = None,
+    licence: Annotated[
+        str | None,
+        typer.Option(
+            "--licence",
+            "--license",
+            help="The licence, such as CC-BY-4.0 (default for suites that Dokimos made: Apache-2.0).",
+        ),
+    ] = None,
+    version: Annotated[str, typer.Option(help="The version of the release.")] = "1.0",
+    date: Annotated[str | None, typer.Option(help="The date, such as 2026-01-31 (default: today).")] = None,
+    url: Annotated[str, typer.Option(help="The address at which the release will be published.")] = "",
+    jobs: Jobs = None,
+) -> None:
+    """Make a suite ready to publish: proofs, card, metadata, checksums, results, and an archive.
+
+    Every label is proven again on the copied files. Exit code 1 if one is not, and then nothing is written.
+    """
+    import dokimos
+    from dokimos.cli.output import progress_bar, say, starting_over
+
+    with starting_over(), progress_bar("checking") as show:
+        released = dokimos.release(
+            suite,
+            out,
+            campaigns=run or (),
+            title=title,
+            licence=licence,
+            authors=author or (),
+            version=version,
+            published=date,
+            url=url,
+            jobs=jobs,
+            progress=show,
+        )
+    for one in released.failed:
+        say(f"{one.name}: not proven: {one.problem}")
+    if released.folder is None:
+        say("Nothing was released, because a label is not proven.")
+        raise typer.Exit(1)
+    unlabelled = f", {len(released.unlabelled)} without a label" if released.unlabelled else ""
+    typer.echo(
+        f"{released.folder}: {len(released.checked)} label{'s' * (len(released.checked) != 1)} "
+        f"proven{unlabelled}"
+    )
+    typer.echo(
+        f"{released.archive}: the same as an archive to publish; `dokimos check` works on the "
+        "unpacked folder"
     )

@@ -1,4 +1,4 @@
-"""`dokimos gate`: one command for CI, with an exit code that means something."""
+"""`dokimos gate`, one command for CI, and `dokimos verifiers`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
-from dokimos.cli.printout import Json, printout
-from dokimos.cli.verifier_options import (
+from dokimos.cli.options import (
     DEFAULT_MEMORY_BYTES,
     ConfigFile,
     Memory,
@@ -20,9 +19,13 @@ from dokimos.cli.verifier_options import (
     TrustScripts,
     settled,
 )
+from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
+
+
+# `dokimos gate`: one command for CI, with an exit code that means something
 
 
 def gate(
@@ -86,11 +89,11 @@ def gate(
     contradicts one whose check did not end.
     """
     import dokimos
-    from dokimos.api.configuration import ConfiguredLimits
+    from dokimos.api.campaigns import ConfiguredLimits
     from dokimos.cli.output import listed, one_interrupt, progress_bar
-    from dokimos.core.amounts import parse_bytes, parse_seconds
+    from dokimos.core.readable import parse_bytes, parse_seconds
     from dokimos.judging.gate import GateFindingKind
-    from dokimos.reports.gate_summaries import headline, in_order
+    from dokimos.reports.exports import headline, in_order
 
     limits = ConfiguredLimits(
         timeout_seconds=timeout,
@@ -139,3 +142,71 @@ def _row(finding: GateFinding) -> dict[str, object]:
     verifier, suite, instance = finding.run or (None, None, None)
     about = {"verifier": verifier, "suite": suite, "instance": instance}
     return {"kind": finding.kind, "fails": finding.kind.fails, "text": finding.text, **about}
+
+
+# `dokimos verifiers`: which are known, which are installed, and how to get the others
+
+
+app = typer.Typer(help="List the known verifiers, which of them are installed, and how to get the others.")
+
+
+@app.callback(invoke_without_command=True)
+def verifiers(context: typer.Context, as_json: Json = False) -> None:
+    """List the known verifiers, which of them are installed, and how to get the others."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.table import Table
+
+    import dokimos
+
+    table = Table()
+    for column in ("verifier", "installed", "version", "cannot read", "how to get it"):
+        table.add_column(column, overflow="fold")
+    found = dokimos.list_verifiers()
+    for row in found:
+        there = "yes" if row.is_installed else "no"
+        table.add_row(row.name, there, row.version or "-", row.limitations, row.how_to_get)
+    with printout("verifiers", as_json) as out:
+        out.table("verifiers", found, table)
+
+
+@app.command()
+def install(
+    name: Annotated[
+        str,
+        typer.Argument(help="The verifier to install.", autocompletion=verifier_names),
+    ],
+) -> None:
+    """Install a pinned version of a verifier into its own environment, and try it."""
+    import dokimos
+
+    found = dokimos.install_verifier(name)
+    typer.echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
+
+
+@app.command()
+def doctor(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The verifier to examine, written as for --verifier.", autocompletion=verifier_names
+        ),
+    ],
+    pass_env: PassEnv = None,
+    trust_scripts: TrustScripts = False,
+    as_json: Json = False,
+) -> None:
+    """Report what is wrong with a verifier on this machine, and how to fix it. Exit code 1 on a problem."""
+    import dokimos
+
+    found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
+    with printout("verifiers doctor", as_json) as out:
+        out.table("findings", found.findings)
+        for finding in found.findings:
+            out.line(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
+            if finding.remedy:
+                out.line(f"      what to do: {finding.remedy}")
+        out.line(f"environment variables that it gets: {', '.join(found.variables)}")
+        if not found.can_be_run:
+            raise typer.Exit(1)
+        out.line(f"{name} can be run")

@@ -1,4 +1,4 @@
-"""`dokimos generate`: instances whose label is proven."""
+"""`dokimos generate`, and what can be generated: `families`, `suites`, `data`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.completion import family_names, shipped_suite_names
-from dokimos.cli.suite_options import Jobs, PluginProofs
+from dokimos.cli.completion import data_set_names, family_names, shipped_suite_names
+from dokimos.cli.options import Jobs, PluginProofs
+from dokimos.cli.output import Json, printout
+
+# `dokimos generate`: instances whose label is proven
+
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -192,3 +196,111 @@ def _knobs(words: list[str]) -> dict[str, str]:
             raise InputError(f"The knob --{name} is given twice.")
         knobs[name] = value
     return knobs
+
+
+# `dokimos families`: the families of instances that can be generated, and their knobs
+
+
+def families(
+    name: Annotated[
+        str | None, typer.Argument(help="Show the knobs of this family.", autocompletion=family_names)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the families of instances; with a name, show that family's knobs and why its labels hold."""
+    from rich.table import Table
+    from rich.text import Text
+
+    import dokimos
+
+    if name is not None:
+        family = dokimos.find_family(name)
+        table = Table(title=f"{name}: {family.summary}", title_justify="left")
+        for column in ("knob", "default", "range", "what it does"):
+            table.add_column(column, overflow="fold")
+        for knob in family.knobs:
+            option = f"--{knob.name.replace('_', '-')}"
+            span = ", ".join(knob.options) or f"{knob.least:g} to {knob.most:g}"
+            default = knob.default if knob.options else f"{knob.default:g}"
+            table.add_row(option, default, span, knob.help)
+        with printout("families", as_json) as out:
+            out.table("knobs", family.knobs, table)
+            out.shown([Text(family.theorem)])
+        return
+    table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
+    table.add_column("family")
+    table.add_column("what makes it hard", overflow="fold")
+    found = dokimos.list_families()
+    for family in found:
+        table.add_row(family.name, family.summary)
+    with printout("families", as_json) as out:
+        out.table("families", ({"name": each.name, "summary": each.summary} for each in found), table)
+
+
+# `dokimos suites`: the suites that ship with the package
+
+
+def suites(as_json: Json = False) -> None:
+    """List the shipped suites; commands that take a suite also take these names."""
+    from rich.table import Table
+
+    import dokimos
+
+    table = Table()
+    for column in ("suite", "instances", "families", "timeout", "about"):
+        table.add_column(column, justify="right" if column == "instances" else "left")
+    found = dokimos.list_suites()
+    for suite in found:
+        shown = "all" if len(suite.families) > 6 else ", ".join(suite.families)
+        timeout = f"{suite.timeout_seconds:g} s"
+        table.add_row(suite.name, str(suite.instances), shown, timeout, suite.about)
+    with printout("suites", as_json) as out:
+        out.table("suites", found, table)
+
+
+# `dokimos data`: data sets by name, kept on this machine
+
+
+app = typer.Typer(help="Data sets that `properties` and `train` take by name.", invoke_without_command=True)
+
+
+@app.callback()
+def data(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets that --data takes by name, and which of them are on this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.table import Table
+
+    import dokimos
+
+    table = Table()
+    for column in ("data", "shape", "train", "test", "here", "from", "about"):
+        table.add_column(
+            column, overflow="fold", justify="right" if column in ("train", "test") else "left"
+        )
+    found = dokimos.list_data()
+    for one in found:
+        here = "yes" if one.is_kept else f"dokimos data get {one.name}"
+        shape = "×".join(map(str, one.shape))
+        package = one.package or "scikit-learn"
+        table.add_row(one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about)
+    with printout("data", as_json) as out:
+        out.table("data", found, table)
+        out.line("--data also takes your own .npz, .csv or .vnnlib file, or a folder of pictures.")
+
+
+@app.command("get")
+def get(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The name of a data set; `dokimos data` lists them.", autocompletion=data_set_names
+        ),
+    ],
+) -> None:
+    """Fetch a data set from its registry, check its hashes and keep it for use without a network."""
+    import dokimos
+
+    found = dokimos.get_data(name)
+    where = "it comes with scikit-learn" if found.folder is None else str(found.folder)
+    typer.echo(f"{found.name}: {found.train:,} records to train on, {found.test:,} to test on: {where}")

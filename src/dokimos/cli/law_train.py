@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli import one_thread
-from dokimos.cli.law_options import STUDIES
+from dokimos.cli.options import STUDIES
 
 
 def train(

@@ -1,8 +1,9 @@
-"""`dokimos law verify` and `dokimos law recheck`: decide laws for every case; check their proofs again."""
+"""`dokimos law verify` and `dokimos law export`: laws decided for every case, by us or by any verifier."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
@@ -11,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli import one_thread
-from dokimos.cli.law_options import Constrained, DomainOption, Free, Laws, NoCode
+from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
 
 if TYPE_CHECKING:
-    from dokimos.api.law_asking import AskedLaw
+    from dokimos.api.law_export import AskedLaw
     from dokimos.api.law_proofs import VerifiedLaw
     from dokimos.api.law_rows import VerifiedRows
-    from dokimos.api.progress import ProgressUpdate
+    from dokimos.core.progress import ProgressUpdate
     from dokimos.laws.proving.results import LawDecision, VerifySettings
-    from dokimos.laws.proving.row_deciding import RowsDecision
+    from dokimos.laws.proving.row_files import RowsDecision
+
+
+# `dokimos law verify` and `dokimos law recheck`: decide laws for every case; check their proofs again
 
 
 def verify(
@@ -154,7 +158,7 @@ def _verify_rows(
     out: Path | None,
 ) -> None:
     import dokimos
-    from dokimos.laws.reporting.decision_words import rows_words
+    from dokimos.laws.reporting.terminal import rows_words
 
     def progress(update: ProgressUpdate[VerifiedRows | None]) -> None:
         if update.item is None:
@@ -206,7 +210,7 @@ def shares(text: str) -> list[Fraction]:
 
 def _show(verified: VerifiedLaw) -> None:
     from dokimos.laws.proving.results import LawAnswer
-    from dokimos.laws.reporting.decision_words import decision_words
+    from dokimos.laws.reporting.terminal import decision_words
 
     typer.echo(decision_words(verified.decision))
     if verified.saved is not None:
@@ -242,3 +246,86 @@ def recheck(
             typer.echo(f"{one.path}: does not hold: {one.problem}")
     if any(one.problem is not None for one in checked):
         raise typer.Exit(1)
+
+
+# `dokimos law export`: laws as instances for any verifier
+
+
+#: How many instances without a label, or laws and rows without an instance, are listed.
+_NAMED = 5
+
+
+def export(
+    laws: Laws,
+    out: Annotated[Path, typer.Option(help="A new folder for the suite, or one that was interrupted.")],
+    model: Annotated[
+        str | None, typer.Option(help="The network: NAME.onnx (default: the domain's own).")
+    ] = None,
+    domain: DomainOption = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Make an instance around each of this many rows of the data.", min=1)
+    ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option(
+            help="With --rows: how far numbers may move, as a share of their range: 1%,2%,5% (1% unless "
+            "given)."
+        ),
+    ] = None,
+    free: Free = "",
+    vnnlib: Annotated[
+        str,
+        typer.Option(
+            help="1.0: one product network for each instance; 2.0: properties of several networks."
+        ),
+    ] = "1.0",
+    seconds: Annotated[
+        float, typer.Option(help="CPU seconds for finding a violation, and for finding a proof.", min=0.001)
+    ] = 2.0,
+    constrained: Constrained = True,
+    no_code: NoCode = False,
+) -> None:
+    """Write laws on a network as a suite: each instance asks whether a case violates the law.
+
+    If interrupted, the same command continues where it stopped.
+    """
+    if model is None:
+        one_thread()  # the domain may train its own model
+    import dokimos
+    from dokimos.cli.output import progress_bar, say
+    from dokimos.laws.proving.results import VerifySettings
+
+    expect_rows(rows, tolerance, free)
+    with progress_bar("exporting") as progress:
+        exported = dokimos.export_law(
+            laws,
+            out=out,
+            model=model,
+            domain=domain,
+            rows=rows,
+            tolerances=shares("1%" if tolerance is None else tolerance),
+            free=[each.strip() for each in free.split(",") if each.strip()],
+            vnnlib=vnnlib,
+            settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
+            progress=progress,
+        )
+    _list("left out", exported.left_out)
+    _list("open", exported.open_ones)
+    count = len(exported.suite.entries)
+    typer.echo(
+        f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation, "
+        f"{exported.unsat:,} unsat by a proof"
+    )
+    if exported.sat + exported.unsat < count:
+        typer.echo(f"find the other labels with: dokimos label {out}")
+    if exported.is_interrupted:
+        so_far = f"{out} has the instances up to here"
+        say(f"dokimos: interrupted; {so_far}; run the same command again to continue.")
+        raise SystemExit(INTERRUPTED)
+
+
+def _list(what: str, given: Sequence[str]) -> None:
+    for each in given[:_NAMED]:
+        typer.echo(f"{what}: {each}")
+    if len(given) > _NAMED:
+        typer.echo(f"{what}: {len(given) - _NAMED:,} more")

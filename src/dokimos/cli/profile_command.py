@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.completion import suite_names
-from dokimos.cli.printout import Json, printout
-from dokimos.cli.suite_options import Jobs
+from dokimos.cli.options import Jobs
+from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
-    from dokimos.api.progress import ProgressUpdate
+    from dokimos.core.progress import ProgressUpdate
     from dokimos.difficulty.profiling import MeasuredProfile
-    from dokimos.suites.profile_file import Measurement
+    from dokimos.suites.facts import Measurement
 
 
 def profile(
@@ -62,7 +62,7 @@ def profile(
     """
     import dokimos
     from dokimos.cli.output import progress_bar, say
-    from dokimos.suites.profile_file import ProfileSettings
+    from dokimos.suites.facts import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
     with progress_bar("profiling") as show:
@@ -117,7 +117,7 @@ def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
     from rich.table import Table
 
     from dokimos.difficulty.components import EXTRAS, symbol
-    from dokimos.suites.profile_file import COMPONENTS
+    from dokimos.suites.facts import COMPONENTS
 
     title = f"Difficulty profiles of {len(outcomes)} instance{'s' * (len(outcomes) != 1)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

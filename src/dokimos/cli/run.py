@@ -1,18 +1,19 @@
-"""`dokimos run`: verifiers on suites, under limits, resumable."""
+"""`dokimos init`, `dokimos run` and `dokimos watch`: verifiers on suites, under limits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names, verifier_names
-from dokimos.cli.verifier_options import (
+from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
+from dokimos.cli.options import (
     DEFAULT_MEMORY_BYTES,
     ConfigFile,
     Memory,
+    MovedSuites,
     Only,
     PassEnv,
     RunsAtATime,
@@ -20,6 +21,15 @@ from dokimos.cli.verifier_options import (
     TrustScripts,
     settled,
 )
+from dokimos.cli.output import Json, printout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dokimos.judging.bulk import WatchedCampaign
+
+
+# `dokimos run`: verifiers on suites, under limits, resumable
 
 
 def run(
@@ -78,9 +88,9 @@ def run(
 ) -> None:
     """Run verifiers on suites. If interrupted, the same command continues where it stopped."""
     import dokimos
-    from dokimos.api.configuration import ConfiguredLimits
+    from dokimos.api.campaigns import ConfiguredLimits
     from dokimos.cli.output import one_interrupt, progress_bar
-    from dokimos.core.amounts import parse_bytes
+    from dokimos.core.readable import parse_bytes
 
     limits = ConfiguredLimits(
         timeout_seconds=timeout,
@@ -112,3 +122,109 @@ def run(
     rules = f" --rules {','.join(taken.rules)}" if taken.rules else ""
     runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
     typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}{rules}")
+
+
+# `dokimos watch`: a running campaign, seen from another terminal
+
+
+def watch(
+    run: Annotated[Path, typer.Argument(help="A campaign's folder.")],
+    once: Annotated[bool, typer.Option("--once", help="Show the present state, and exit.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1, max=3600)] = 1.0,
+    suite: MovedSuites = None,
+    as_json: Json = False,
+) -> None:
+    """Show a campaign while it runs: runs done and left, an estimate of the time, and wrong answers so far.
+
+    It only reads, and ends when the campaign does; Ctrl-C does not affect the campaign.
+    """
+    import contextlib
+
+    import dokimos
+    from dokimos.cli.output import console
+    from dokimos.core.errors import InputError
+    from dokimos.reports.live_view import watch_view
+
+    if as_json and not once:
+        raise InputError("--json shows one state of a campaign; give --once as well.")
+    looks = dokimos.watch(run, suites=suite or (), every_seconds=every, once=once)
+    out = console()
+    with contextlib.suppress(KeyboardInterrupt):
+        if once:
+            for seen in looks:
+                _now(run, seen, as_json)
+            return
+        if not out.is_terminal:
+            _lines(looks)
+            return
+        from rich.live import Live
+
+        with Live(console=out, auto_refresh=False) as live:
+            for seen in looks:
+                live.update(watch_view(str(run), seen), refresh=True)
+
+
+def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
+    from dokimos.reports.live_view import status_line, watch_rows, watch_view
+
+    with printout("watch", as_json) as said:
+        said.table("verifiers", watch_rows(seen), watch_view(str(run), seen))
+        if as_json:
+            said.line(status_line(seen.glance))
+
+
+def _lines(looks: Iterable[WatchedCampaign]) -> None:
+    """Print a line whenever something has changed, for output that cannot be redrawn."""
+    from dokimos.reports.live_view import status_line, watch_rows, wrong_line
+
+    before: tuple[object, ...] = ()
+    for seen in looks:
+        wrong = wrong_line(watch_rows(seen))
+        after = (seen.glance.state, len(seen.glance.records), wrong, *seen.remarks)
+        if after != before:
+            typer.echo("; ".join([status_line(seen.glance), wrong, *seen.remarks]))
+        before = after
+
+
+# `dokimos init`: a dokimos.toml to start from
+
+
+def init(
+    suite: Annotated[
+        list[str] | None,
+        typer.Argument(help="Suites by name or folder (default: quick).", autocompletion=suite_names),
+    ] = None,
+    verifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A verifier, NAME or NAME=PLACE; repeatable (default: all that are installed).",
+            autocompletion=verifier_names,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(help="Time for each run, such as 60s (default: the suite's own limits).")
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
+    jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    rules: Annotated[
+        str, typer.Option(help="Rule sets to score by, separated by commas.", autocompletion=rule_set_names)
+    ] = "exact",
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("dokimos.toml"),
+) -> None:
+    """Write a dokimos.toml: the suites, verifiers and limits that `run` and `gate` use in this folder."""
+    import dokimos
+    from dokimos.cli.output import listed
+
+    made = dokimos.init_config(
+        out,
+        suites=suite or ("quick",),
+        verifiers=verifier,
+        timeout=timeout,
+        memory=memory,
+        jobs=jobs,
+        rules=listed(rules),
+    )
+    names = ", ".join(each.name for each in made.verifiers) or "none yet"
+    typer.echo(f"{out}: suites {', '.join(made.suites)}; verifiers {names}")
+    given = "" if out == Path("dokimos.toml") else f" --config {quote(str(out))}"
+    typer.echo(f"now: dokimos run{given} --out runs/first")

@@ -1,11 +1,18 @@
-"""An instance as its author intends it, before anything is proven."""
+"""What an author of a family writes: drafts of instances, and knobs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from dokimos.properties.model import Point, Property
+from dokimos.core.errors import InputError
+from dokimos.core.registry import unknown_name
 from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.vnnlib.model import Point, Property
+
+# An instance as its author intends it, before anything is proven
 
 
 @dataclass(frozen=True)
@@ -21,3 +28,78 @@ class Draft:
     def label(self) -> Label:
         """What the author claims: `sat` iff there is a witness."""
         return Label.UNSAT if self.witness is None else Label.SAT
+
+
+# Knobs: the typed, validated parameters of a family, from one dataclass of fields
+
+
+P = TypeVar("P")
+
+
+def knob(default: float, help: str, *, least: float, most: float) -> Any:
+    """A field of a knobs class: its default, its meaning, and its range."""
+    return field(default=default, metadata={"help": help, "least": least, "most": most})
+
+
+def choice(default: str, help: str, *, options: Sequence[str]) -> Any:
+    """A field of a knobs class that takes one of several names."""
+    return field(default=default, metadata={"help": help, "options": tuple(options)})
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One knob as users see it: a number in a range, or one of `options` if there are any."""
+
+    name: str
+    default: Any
+    help: str
+    least: float = 0
+    most: float = 0
+    options: tuple[str, ...] = ()
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the knob takes whole numbers only."""
+        return isinstance(self.default, int)
+
+
+def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
+    """The knobs of a knobs class, in order."""
+    fields: tuple[Any, ...] = dataclasses.fields(knobs_class)
+    return tuple(Knob(name=f.name, default=f.default, **f.metadata) for f in fields)
+
+
+def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:
+    """Knobs from names and values: numbers (or their text), or one of a knob's named options.
+
+    Raises InputError for a knob that the family does not have, or a value outside its range.
+    """
+    known = {each.name: each for each in knobs_of(knobs_class)}
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown_name(f"knob of {family}", name, sorted(known))
+        chosen[name] = _value(known[name], value, family)
+    return knobs_class(**chosen)
+
+
+def _value(knob: Knob, value: Any, family: str) -> float | str:
+    if knob.options:
+        if value not in knob.options:
+            raise unknown_name(f"{knob.name} of {family}", str(value), list(knob.options))
+        return str(value)
+    kind = "a whole number" if knob.is_integer else "a number"
+    try:
+        number: float = int(value) if knob.is_integer else float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(
+            f"The knob {knob.name!r} of {family} takes {kind}, not {repr(value)[:80]}."
+        ) from None
+    if number != (value if isinstance(value, int | float) else number) or isinstance(value, bool):
+        raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {repr(value)[:80]}.")
+    if not knob.least <= number <= knob.most:
+        raise InputError(
+            f"The knob {knob.name!r} of {family} is {str(value)[:40]}; "
+            f"it must be in [{knob.least:g}, {knob.most:g}]."
+        )
+    return number

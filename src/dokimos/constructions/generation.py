@@ -15,16 +15,12 @@ from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
-from dokimos.core.costs import NO_COST, Cost, measured
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.files import append_line, expect_new_or_empty, write_whole
-from dokimos.core.home import code_key
-from dokimos.core.locks import only_one
-from dokimos.core.parallel import default_jobs, each
-from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
+from dokimos.core.files import append_line, code_key, expect_new_or_empty, only_one, write_whole
+from dokimos.core.parallel import NO_COST, Cost, default_jobs, each, measured
+from dokimos.runtimes.cross_check import CrossCheck, require_agreement
 from dokimos.suites.card import CARD, suite_card
-from dokimos.suites.finding import cached_folder
-from dokimos.suites.folder import Suite, read_suite, read_suite_file
+from dokimos.suites.folder import Suite, cached_folder, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
 from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_index
 

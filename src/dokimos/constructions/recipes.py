@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.core import strict_toml
+from dokimos.core import documents
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.registry import unknown_name
-from dokimos.suites.finding import shipped_names, shipped_text
+from dokimos.suites.folder import shipped_names, shipped_text
 
 _RECIPE_KEYS = {"about": str, "seed": int, "timeout_seconds": (int, float), "mix": bool, "draw": list}
 _DRAW_KEYS = {
@@ -138,7 +138,7 @@ def shipped_recipe(name: str) -> Recipe:
 
 def parse_recipe(text: str, *, file: str) -> Recipe:
     """A recipe from TOML. Unknown keys are errors."""
-    document = strict_toml.parse(text, file=file, what="the recipe")
+    document = documents.parse(text, file=file, what="the recipe")
     _expect(document, _RECIPE_KEYS, file, "")
     draws: list[Draw] = []
     given = list(enumerate(document.get("draw", []), start=1))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import hashlib
 import os
 import stat
+import sys
 import tempfile
 import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import IO
 
+from dokimos import __version__
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.regular_files import MOST_BYTES, read_regular
+from dokimos.core.inputs import MOST_BYTES, read_regular
 
 
 def write_whole(
@@ -161,3 +168,89 @@ def _expect_folder(path: Path, what: str) -> None:
         raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; create it first.")
     if not folder.is_dir():
         raise InputError(f"{path}: {what} cannot be written: {folder} is not a folder.")
+
+
+# The folder where Dokimos keeps what it installs and caches
+
+
+def home() -> Path:
+    """$DOKIMOS_HOME, or the user's cache folder."""
+    if given := os.environ.get("DOKIMOS_HOME"):
+        return Path(given).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dokimos"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "dokimos"
+
+
+@cache
+def code_key() -> str:
+    """The version of Dokimos and a hash of its sources: the key of everything cached that they determine.
+
+    The version alone would not do: a checkout changes without it, and so does what is installed from one.
+    """
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256(__version__.encode())
+    for source in sorted(root.rglob("*.py")):
+        content = source.read_bytes()
+        digest.update(f"\0{source.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+# Locks between processes
+
+
+@contextlib.contextmanager
+def only_one(
+    path: Path, *, doing: str, waiting: Callable[[str], None] | None = None, keep: bool = False
+) -> Iterator[int]:
+    """Hold the lock at `path`, whose folder must exist; yields its descriptor.
+
+    The system releases the lock when its holder ends, however it ends. If another process holds it, raises
+    InputError with what that process is `doing`; or, if `waiting` is given, calls it with this message and
+    waits. The file is removed afterwards unless `keep` is true.
+    """
+    file = _locked(path, doing, waiting)
+    with file:
+        try:
+            yield file.fileno()
+        finally:
+            if not keep:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def _locked(path: Path, doing: str, waiting: Callable[[str], None] | None) -> IO[str]:
+    while True:
+        file = path.open("a+")
+        try:
+            _lock(file, path, doing, waiting)
+            if _is_at(file, path):
+                file.truncate(0)
+                file.write(f"process {os.getpid()}\n")
+                file.flush()
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # its holder has removed the file: try the new one
+
+
+def _lock(file: IO[str], path: Path, doing: str, waiting: Callable[[str], None] | None) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read(80).strip()
+        said = f"Another process{f' ({holder})' if holder else ''} {doing}"
+        if waiting is None:
+            raise InputError(f"{said}; wait for it, or choose another folder.") from None
+        waiting(f"{said}; waiting for it")
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

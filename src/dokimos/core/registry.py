@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Generic, TypeVar
 
@@ -60,3 +60,15 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets or name in self._loaded
+
+
+# Suggestions for mistyped names
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)`, or an empty text if no known name is close."""
+    names = sorted(set(known))
+    folded = {each.lower().replace("_", ""): each for each in names}
+    near = [folded[key] for key in [name.lower().replace("_", "")] if key in folded]
+    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -5,26 +5,64 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from math import isqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError
-from dokimos.difficulty.interval_bound import row_bounds
-from dokimos.difficulty.sampling import Floats, sample
+from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
+from dokimos.difficulty.lower_bounds import row_bounds
+from dokimos.difficulty.phases import Phases, phases
+from dokimos.engine.attacks.gradients import descend
+from dokimos.engine.attacks.margin_pass import MarginPass, MarginValues
+from dokimos.engine.attacks.target import Target
+from dokimos.engine.halving import prove_by_linear_halving
+from dokimos.engine.layered_networks import prove_by_linear_bounds
+from dokimos.engine.outcome import ReachedLimit
+from dokimos.engine.reference import decide
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
-from dokimos.networks.semantics.phases import Phases, phases
-from dokimos.properties.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
-from dokimos.properties.model import Box, Property
-from dokimos.suites.profile_file import ProfileSettings
+from dokimos.suites.facts import ProfileSettings
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
+from dokimos.suites.vnnlib.model import Box, Property
 
 if TYPE_CHECKING:
-    from dokimos.attacks.margin_pass import MarginValues
-    from dokimos.difficulty.crown import CrownBound
-    from dokimos.difficulty.guided_sampling import GuidedSamples
-    from dokimos.difficulty.proof_size import SmallestProof
+    from dokimos.difficulty.lower_bounds import CrownBound
+    from dokimos.engine.attacks.margin_pass import MarginValues
+
+
+# The samples of a profile: seeded points of a box, half of them uniform, half on its faces and corners
+
+
+Floats = NDArray[np.float64]
+
+
+def sample(box: Box, count: int, rng: np.random.Generator) -> Floats:
+    """[count, size]: the first half uniform, then a quarter on faces, then a quarter of corners.
+
+    The ends are the nearest float64 numbers and no point lies outside them. A point of the second kind is
+    uniform except for some coordinates, which are at a random one of their two ends: at least one, and each
+    with a probability that is itself uniform, so that faces of every dimension occur. A corner has all its
+    coordinates at an end. If the number is odd, the first half is the larger one.
+    """
+    lower, upper = float_ends(box)
+    points = lower + (upper - lower) * rng.random((count, box.size))
+    np.clip(points, lower, upper, out=points)
+    uniform = (count + 1) // 2
+    corners = (count - uniform) // 2
+    boundary = points[uniform:]
+    at_end = rng.random(boundary.shape) < rng.random((len(boundary), 1))
+    free = np.flatnonzero(lower < upper)
+    if free.size:
+        at_end[np.arange(len(boundary)), rng.choice(free, size=len(boundary))] = True
+    at_end[len(boundary) - corners :] = True
+    ends = np.where(rng.random(boundary.shape) < 0.5, lower, upper)
+    boundary[:] = np.where(at_end, ends, boundary)
+    return points
+
 
 #: A case has at least this many samples, however many cases share them.
 LEAST_SAMPLES = 2
@@ -79,7 +117,7 @@ class Inspection:
     @cached_property
     def sampled(self) -> MarginValues:
         """The margins and gradients at the samples, case after case; 0 along inputs that a box fixes."""
-        from dokimos.attacks.margin_pass import MarginPass, MarginValues
+        from dokimos.engine.attacks.margin_pass import MarginPass, MarginValues
 
         self._require_memory()
         margins, gradients = [], []
@@ -101,7 +139,7 @@ class Inspection:
     @cached_property
     def sampled_cases(self) -> tuple[MarginValues, ...]:
         """What was sampled, separately for each case."""
-        from dokimos.attacks.margin_pass import MarginValues
+        from dokimos.engine.attacks.margin_pass import MarginValues
 
         ends = np.cumsum([len(points) for points in self.points])[:-1]
         apart = np.split(self.sampled.margins, ends), np.split(self.sampled.gradients, ends)
@@ -110,7 +148,6 @@ class Inspection:
     @cached_property
     def guided(self) -> tuple[GuidedSamples, ...]:
         """Where gradients lead from the samples of each case."""
-        from dokimos.difficulty.guided_sampling import guided_samples
 
         return tuple(
             guided_samples(
@@ -153,7 +190,7 @@ class Inspection:
     @cached_property
     def crown(self) -> CrownBound | str:
         """L_CROWN over all cases, or why there is none."""
-        from dokimos.difficulty.crown import crown_bound
+        from dokimos.difficulty.lower_bounds import crown_bound
 
         return crown_bound(
             self.network,
@@ -167,7 +204,6 @@ class Inspection:
     @cached_property
     def proof(self) -> SmallestProof:
         """The smallest proof that limited searches find."""
-        from dokimos.difficulty.proof_size import smallest_proof
 
         return smallest_proof(self.network, self.property, self.ibp_bound)
 
@@ -175,3 +211,200 @@ class Inspection:
     def phases(self) -> Phases:
         """How many units are nonlinear, and how many of them are unstable on one of the boxes."""
         return phases(self.network, self.enclosures, self.settings.tau_slope)
+
+
+# Points of a box that gradients lead to, where the margin is smaller than at random samples
+
+
+#: For this many samples, one face and one descent.
+SAMPLES_A_FACE, SAMPLES_A_DESCENT = 10, 25
+#: Eight steps reach from one end of the box to the other.
+STEPS, STEP = 12, 0.25
+#: How far to go down the gradient at the centre, as shares of the radius.
+WAY_DOWN = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GuidedSamples:
+    """Points that gradients lead to, what is found there, and the least margin on the way.
+
+    The least margin is ∞ if it is never finite.
+    """
+
+    points: Floats
+    found: MarginValues
+    least_margin: float
+
+
+def guided_samples(
+    network: Network,
+    form: MarginForm,
+    box: Box,
+    points: Floats,
+    gradients: Floats,
+    rng: np.random.Generator,
+) -> GuidedSamples:
+    """Follow gradients on the box of one case, of which `points` are samples with these gradients.
+
+    The first of the points are uniform (see `sampling`).
+    """
+    margins_at = MarginPass(network, form)
+    target = Target(network, form, box, dtype=np.float64)
+    centre = target.point[None]
+    slope = np.nan_to_num(margins_at(centre).gradients[0])
+    descents = len(points) // SAMPLES_A_DESCENT
+    reached = [
+        centre,
+        way_down(box, slope),
+        downhill_faces(box, slope, len(points) // SAMPLES_A_FACE, rng),
+        descend(target, points[:descents], gradients[:descents], [STEP] * STEPS if descents else ()),
+    ]
+    together = np.concatenate(reached)
+    found = margins_at(together)
+    finite = found.margins[np.isfinite(found.margins)]
+    return GuidedSamples(together, found, float(finite.min(initial=target.least_margin)))
+
+
+def way_down(box: Box, gradient: Floats) -> Floats:
+    """[steps, size]: from the centre against the signs of the gradient, as far as the corner."""
+    lower, upper = float_ends(box)
+    middle, radius = (lower + upper) / 2, (upper - lower) / 2
+    steps = np.outer(WAY_DOWN, radius * np.sign(gradient))
+    return np.clip(middle - steps, lower, upper)
+
+
+def downhill_faces(box: Box, gradient: Floats, count: int, rng: np.random.Generator) -> Floats:
+    """[count, size]: uniform, but for the √size inputs of the largest effect, each at its lower end of μ.
+
+    The effect of an input is its gradient times its radius; if all are 0, the points are uniform.
+    """
+    lower, upper = float_ends(box)
+    points = np.clip(lower + (upper - lower) * rng.random((count, box.size)), lower, upper)
+    with np.errstate(over="ignore"):
+        effect = np.abs(gradient) * (upper - lower)
+    chosen = np.argsort(-effect, kind="stable")[: max(1, isqrt(box.size))]
+    chosen = chosen[effect[chosen] > 0]
+    points[:, chosen] = np.where(gradient > 0, lower, upper)[chosen]
+    return points
+
+
+# The smallest proof that the provers find for an instance: a measure of hardness that no verifier enters
+
+
+#: Linear bounds on the whole box are tried where they are likely to take no longer than this.
+_SLOPE_SECONDS = 8.0
+
+
+@dataclass(frozen=True)
+class ProofSearchLimits:
+    """The steps after which searches end, and the CPU time after which each of them does in any case."""
+
+    programs: int = 2500
+    cases: int = 500
+    pieces: int = 20_000
+    cpu_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class SmallestProof:
+    """Leaves over all conjunctions, by what, and the best lower bound of the margin that was proven.
+
+    `leaves` is None where no proof was found; `note` says how the searches ended, if one found nothing.
+    """
+
+    leaves: int | None
+    by: str
+    bound: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """How one search ended: leaves and proven margin of what it found, or why it found nothing."""
+
+    by: str
+    leaves: int | None = None
+    margin: float = 0.0
+    note: str = ""
+    end: ReachedLimit | None = None
+
+
+def smallest_proof(
+    network: Network, asked: Property, interval_bound: float, *, limits: ProofSearchLimits | None = None
+) -> SmallestProof:
+    """The proof with the fewest leaves; the first without splits that works."""
+    limits = limits or ProofSearchLimits()
+    conjunctions = len(asked.questions())
+    if interval_bound > 0:
+        return SmallestProof(conjunctions, "interval bounds", interval_bound)
+    bound = interval_bound
+    try:
+        from dokimos.engine.slope_search import likely_seconds, prove_by_slopes
+
+        if likely_seconds(network) <= _SLOPE_SECONDS:
+            slopes = prove_by_slopes(network, asked)
+            bound = max(bound, slopes.bound)
+            if slopes.data is not None:
+                return SmallestProof(conjunctions, "linear bounds", bound)
+    except (InvalidProof, UnsupportedOp):
+        pass
+    searched = (_tree(network, asked, limits), _pieces(network, asked, limits))
+    found = [(each.leaves, each.by, each.margin) for each in searched if each.leaves is not None]
+    if not found:
+        notes = [each.note for each in searched if each.note] or ["no search takes this network"]
+        return SmallestProof(None, "", bound, f"no proof was found ({'; '.join(notes)})")
+    leaves, by, margin = min(found)
+    late = [each.note for each in searched if each.end is ReachedLimit.TIME]
+    return SmallestProof(leaves, by, max(bound, margin), "; ".join(late))
+
+
+def _tree(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
+    """A tree over the signs of ReLUs."""
+    by = "linear bounds with splits"
+    try:
+        found = prove_by_linear_bounds(
+            network, asked, seconds=limits.cpu_seconds, most_programs=limits.programs
+        )
+    except (InvalidProof, UnsupportedOp):
+        return _by_reference(network, asked, limits)
+    if found.data is not None:
+        return _Searched(by, _leaves(found.data))
+    return _ended(by, found.end, f"{limits.programs:,} linear programs", limits)
+
+
+def _by_reference(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
+    by = "the reference engine"
+    try:
+        decision = decide(network, asked, seconds=limits.cpu_seconds, most_cases=limits.cases)
+    except UnsupportedOp:
+        return _Searched(by)
+    if decision.answer is Answer.UNSAT and decision.certificate is not None:
+        margin = 0.0 if decision.proven is None else float(decision.proven.real)
+        return _Searched(by, _leaves(dict(decision.certificate.data)), margin)
+    return _ended(by, decision.end, f"{limits.cases:,} cases", limits)
+
+
+def _pieces(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
+    """Linear bounds on pieces of the box."""
+    by = "linear bounds on pieces of the box"
+    try:
+        found = prove_by_linear_halving(
+            network, asked, seconds=limits.cpu_seconds, most_pieces=limits.pieces
+        )
+    except (InvalidProof, UnsupportedOp):
+        return _Searched(by)
+    if found.data is not None:
+        return _Searched(by, _leaves(found.data))
+    return _ended(by, found.end, f"{limits.pieces:,} pieces", limits)
+
+
+def _ended(by: str, end: ReachedLimit | None, steps: str, limits: ProofSearchLimits) -> _Searched:
+    if end is None:
+        return _Searched(by, note=f"{by}: no decision")
+    after = steps if end is ReachedLimit.STEPS else f"{limits.cpu_seconds:g} s of CPU time"
+    return _Searched(by, note=f"{by}: ended after {after}", end=end)
+
+
+def _leaves(data: dict[str, Any]) -> int:
+    """How many leaves the trees of a certificate have."""
+    return sum(len(t["leaves"]) if isinstance(t, dict) else (len(t) + 1) // 2 for t in data["trees"])

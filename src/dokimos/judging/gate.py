@@ -30,21 +30,19 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from dokimos import __version__
-from dokimos.campaigns.records import Seconds
+from dokimos.campaigns.journal import Seconds
 from dokimos.core import strict_json
-from dokimos.core.brief import Brief
-from dokimos.core.containment import contained
+from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
-from dokimos.core.known_keys import require_known_keys
-from dokimos.core.readable import exact_number, printable
-from dokimos.judging.counterexamples import counterexample_text, seen_from_here
+from dokimos.core.inputs import contained
+from dokimos.core.readable import Brief, exact_number, printable
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.judging.written_points import write_witness
-from dokimos.suites.answers import Answer
+from dokimos.judging.written_points import counterexample_text, seen_from_here, write_witness
 from dokimos.suites.entry import SuiteEntry, exists, read_content, read_text
+from dokimos.suites.instance import Answer
 from dokimos.suites.writing import InstanceFiles, store_files, write_rows
 
 SCHEMA: Literal[1] = 1

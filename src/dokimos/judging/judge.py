@@ -41,7 +41,7 @@ violates there despite such a proof, the reason says so, and this does not count
 
 If a label is proven for float32 only, an answer that contradicts it may still be right about the reals: it
 is `unlabelled`. A label proven for neither is not a label, nor is one whose proof is of a kind added by a
-plug-in (`provers.plugin_kinds`): proofs from outside Dokimos never count against a verifier.
+plug-in (`engine.plugin_kinds`): proofs from outside Dokimos never count against a verifier.
 
 An unchecked label never makes an answer wrong: `judge_instances` has it checked first.
 
@@ -52,16 +52,58 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
+from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InvalidProof
-from dokimos.core.readable import exact_number
-from dokimos.execution.outcomes import Termination
-from dokimos.judging.labels import is_proven_for, proof_of_plugin, why_no_label
+from dokimos.core.readable import exact_number, printable
+from dokimos.engine.plugin_kinds import plugin_kind
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import WitnessReplays
-from dokimos.networks.semantics.replay import NO_RUNTIME, ONNXRUNTIME
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label, Semantics, Truth
+from dokimos.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME
+from dokimos.suites.instance import Answer, Label, Semantics, Truth
+from dokimos.verifiers.execution.limits import Termination
+
+# What counts as a label: a truth that is proven, by a proof of Dokimos or an exact witness
+
+
+#: The certificate of an instance whose only proof is a witness that a verifier gave.
+SETTLED = "an exact witness"
+
+
+def is_proven_for(truth: Truth, semantics: Semantics) -> bool:
+    """Whether it is proven over the reals, or in float32, whichever is asked."""
+    claim = truth.claims.get(semantics)
+    return claim is not None and claim.proven
+
+
+def is_proven(truth: Truth) -> bool:
+    """Whether it is proven at all."""
+    return any(is_proven_for(truth, semantics) for semantics in Semantics)
+
+
+def is_ours(truth: Truth) -> bool:
+    """Whether its proof is of a kind that Dokimos ships, or a witness that was replayed just now."""
+    return truth.certificate.kind in CERTIFICATES or truth.certificate.kind == SETTLED
+
+
+def why_no_label(truth: Truth | None) -> str:
+    """Why `truth` is not used as a label; empty if it is."""
+    if truth is None or not is_proven(truth):
+        return "there is no label"
+    plugin_proof = proof_of_plugin(truth)
+    return (
+        f"its label is proven only by {plugin_proof}, which is never used against a verifier"
+        if plugin_proof
+        else ""
+    )
+
+
+def proof_of_plugin(truth: Truth | None) -> str:
+    """The kind of proof, if it is one that Dokimos does not ship; otherwise empty."""
+    if truth is None or is_ours(truth):
+        return ""
+    kind = truth.certificate.kind
+    return plugin_kind(kind) or f"the unknown kind {printable(kind)}"
 
 
 def judge(

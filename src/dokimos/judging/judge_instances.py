@@ -7,28 +7,79 @@ all runs of the instance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from dokimos.campaigns.job import proof_path
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignInstance
-from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
-from dokimos.judging.counterexamples import known_counterexample
-from dokimos.judging.judge import judge
+from dokimos.core.inputs import contained
+from dokimos.judging.judge import SETTLED, is_ours, is_proven_for, judge, why_no_label
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
-from dokimos.judging.labels import SETTLED, is_ours, is_proven_for, why_no_label
 from dokimos.judging.marks import marks_of
-from dokimos.judging.misreading import contradiction
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
-from dokimos.suites.answers import Answer
-from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.judging.written_points import known_counterexample
+from dokimos.runtimes.cross_check import cross_check
+from dokimos.suites.entry import SuiteEntry, exists, read_content
+from dokimos.suites.instance import Answer, Certificate, Claim, Instance, Label, Semantics, Truth, sha256
+from dokimos.suites.vnnlib.model import Point
+
+# Whether a verdict depends on a network that Dokimos and the runtimes read differently
+
+
+def contradiction(
+    question: Question,
+    truth: Truth | None,
+    judgements: Sequence[Judgement],
+    replays: Mapping[str, WitnessReplays],
+) -> LabelCheck | None:
+    """Why nothing is known about an instance: a runtime contradicts the exact value that a verdict depends
+    on.
+
+    The exact value and onnxruntime's must agree within the bound on the rounding at that point. Otherwise
+    one of the two misreads the network, and neither labels nor replays can be trusted. None if they agree,
+    or no verdict depends on an exact value.
+    """
+    instance = Instance(question.name, question.network_file, question.property_file)
+    for point in dict.fromkeys(_points_that_decide(judgements, replays)):
+        found = cross_check(instance, _only_the_point(truth, point, instance)).contradiction
+        if found:
+            return LabelCheck(LabelStanding.FAILED, found)
+    return None
+
+
+def _points_that_decide(
+    judgements: Sequence[Judgement], replays: Mapping[str, WitnessReplays]
+) -> Iterator[Point]:
+    """The witnesses judged `rounding` or `bad-witness`, and the one that refutes an `unsat`.
+
+    A witness outside the box fails whatever the network computes there.
+    """
+    for judgement in judgements:
+        replay = judgement.replay
+        if (
+            judgement.verdict in (Verdict.ROUNDING, Verdict.BAD_WITNESS)
+            and replay is not None
+            and replay.in_box
+        ):
+            yield replays[judgement.record.job].points[0]
+    if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):
+        yield from (point for found in replays.values() if found.shown for point in (found.shown[0],))
+
+
+def _only_the_point(truth: Truth | None, point: Point, instance: Instance) -> Truth:
+    """A truth that claims nothing, so that only the values at `point` are compared."""
+    ulps = None if truth is None else truth.claim(Semantics.FLOAT32).ulps
+    claims = {Semantics.FLOAT32: Claim(proven=False, ulps=ulps)}
+    hashes = instance.network_sha256, instance.property_sha256
+    return Truth(Label.SAT, claims, Certificate(""), *hashes, witness=point)
 
 
 class JudgedInstance(CampaignInstance, Protocol):
@@ -261,3 +312,59 @@ def _content(path: Path, expected: str) -> bytes:
     if sha256(content) != expected:
         raise UnreadableFile(path, "it is not the file that was run; restore it.")
     return content
+
+
+# An instance without a label, settled by a certificate in a campaign's folder
+
+
+def settled(
+    instance: JudgedInstance,
+    runs: Sequence[RunRecord],
+    folders: Sequence[Path],
+    check_label: Callable[[JudgedInstance], LabelCheck],
+) -> JudgedInstance:
+    """The instance with the first certificate for it or its `runs` that is proven as its truth.
+
+    The instance is returned unchanged if it has a truth file, or if no certificate is proven. `folders` are
+    the campaigns'. Every certificate is checked as labels are; one that fails settles nothing.
+    """
+    if exists(instance.truth_path):
+        return instance
+    for place in certificates(runs, folders):
+        with_proof = SuiteEntry(
+            name=instance.name,
+            network_path=instance.network_path,
+            property_path=instance.property_path,
+            timeout_seconds=instance.timeout_seconds,
+            family=instance.family,
+            truth_path=place,
+        )
+        try:
+            if check_label(with_proof).is_proven:
+                return with_proof
+        except InputError:
+            continue
+    return instance
+
+
+def audited_label(folder: Path, suite: str, instance: str) -> Path:
+    """Where an audit keeps the label that it finds for an instance: in the folder of its campaign."""
+    return contained(folder, f"labels/{suite}/{instance}.json")
+
+
+def certificates(runs: Sequence[RunRecord], folders: Sequence[Path]) -> Iterator[Path]:
+    """The certificates for these runs, all on one instance: an audit's, then those given for `unsat`."""
+    for run in runs[:1]:
+        for folder in folders:
+            if exists(place := audited_label(folder, run.suite, run.instance)):
+                yield place
+    for run in runs:
+        if run.answer is not Answer.UNSAT:
+            continue
+        for folder in folders:
+            try:
+                place = proof_path(folder, run.job.partition("@")[0])
+            except InputError:
+                continue
+            if exists(place):
+                yield place

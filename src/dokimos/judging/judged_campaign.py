@@ -5,6 +5,7 @@ Campaigns that are shown together are judged together, so that all of these agre
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,26 +14,54 @@ from itertools import count
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import Manifest, PublishedSource, require_what_was_run
-from dokimos.campaigns.records import RunRecord
-from dokimos.core.amounts import size_in_words
-from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.home import home
-from dokimos.judging.counterexamples import located, seen_from_here
-from dokimos.judging.families import family_rule
-from dokimos.judging.judge_instances import judge_instance
+from dokimos.core.files import home
+from dokimos.core.readable import Brief, size_in_words
+from dokimos.judging.bulk import JudgingTask, judge_tasks, locate_all
+from dokimos.judging.judge_instances import JudgedInstance, judge_instance, settled
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
-from dokimos.judging.parallel import JudgingTask, judge_tasks
 from dokimos.judging.rules import RuleSet, default_rules, rule_sets
-from dokimos.judging.settling import settled
-from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement, checked_labels
-from dokimos.suites.entry import SuiteEntry
+from dokimos.judging.written_points import located, seen_from_here
+from dokimos.suites.entry import SuiteEntry, truth_of
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
-from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import Suite, read_suite
-from dokimos.suites.truth_file import truth_of
+from dokimos.suites.folder import Suite, read_suite, shipped_names
+
+# Families for published instances: by network, or by a pattern
+
+
+BY_NETWORK = "network"
+
+FamilyRule = Callable[[Path, RunRecord], str]
+"""The family of a run, from the file of its network and from its record."""
+
+
+def family_rule(words: str) -> FamilyRule:
+    """How to group instances into families: by `network`, or by a regular expression on their names.
+
+    The family is what the first group of the expression matches, or the whole match if it has no group; an
+    instance that does not match keeps its own family. Raises InputError if the expression is invalid.
+    """
+    if words == BY_NETWORK:
+        return lambda network, _: network.name.removesuffix(".gz").removesuffix(".onnx")
+    try:
+        pattern = re.compile(words)
+    except re.error as error:
+        raise InputError(
+            f"{words!r} does not define families: {error}; write {BY_NETWORK!r}, or a "
+            "regular expression such as 'prop_([0-9]+)'."
+        ) from None
+
+    def by_pattern(_: Path, run: RunRecord) -> str:
+        found = pattern.search(run.instance)
+        if found is None:
+            return run.family
+        return found[1] or found[0] if pattern.groups else found[0]
+
+    return by_pattern
+
 
 InstanceKey = tuple[str, str]
 """An instance by the names of its suite and of itself."""
@@ -364,3 +393,36 @@ def _pasted(name: str, path: Path) -> str:
     if path.parent == home() / "suites" and name in shipped_names():
         return name
     return seen_from_here(path)
+
+
+# The answers of verifiers on one instance in any campaigns, with the verdicts
+
+
+def judge_entry(
+    entry: SuiteEntry, folders: Sequence[Path], check_label: Callable[[JudgedInstance], LabelCheck]
+) -> tuple[Judgement, ...]:
+    """The verdicts on every run on the files of `entry` in the campaigns in `folders`, in their order.
+
+    Files are identified by their content, whatever the names of suite and instance in the campaign.
+    """
+    files = (entry.network_sha256, entry.property_sha256)
+    runs = []
+    for folder in dict.fromkeys(folders):
+        campaign = read_campaign(folder)
+        same = {
+            (i.suite, i.name)
+            for i in campaign.manifest.instances
+            if (i.network_sha256, i.property_sha256) == files
+        }
+        runs += [run for run in campaign.records if (run.suite, run.instance) in same]
+    if not runs:
+        return ()
+    instance = settled(entry, runs, folders, check_label)
+    verdicts = judge_instance(
+        instance,
+        instance.read_truth(),
+        runs,
+        lambda _: "",
+        check_label=partial(check_label, instance),
+    )
+    return tuple(verdicts)

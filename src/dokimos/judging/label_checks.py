@@ -18,16 +18,14 @@ from typing import Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
-from dokimos.core.home import code_key, home
+from dokimos.core.files import code_key, home, write_whole
 from dokimos.core.strict_json import read, write
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
 from dokimos.judging import label_process
 from dokimos.judging.label_process import ProofFinding
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
-from dokimos.verifiers.warm_modules import ask_module
+from dokimos.verifiers.environments import ask_module
+from dokimos.verifiers.execution.limits import Limits, Termination
 
 CPU_SECONDS = 60.0
 #: On a busy machine, CPU time takes more wall-clock time.

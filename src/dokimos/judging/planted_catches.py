@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.execution.outcomes import Termination
+from dokimos.campaigns.journal import RunRecord
 from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
-from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.verifiers.execution.limits import Termination
 from dokimos.verifiers.planted.base import PlantedVerifier, answer_to
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
+from dokimos.core.readable import printable
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.rules import Mark
-from dokimos.networks.semantics.replay import ONNXRUNTIME
-from dokimos.properties.model import Point
+from dokimos.runtimes.sessions import ONNXRUNTIME
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Point
 
 
 class Verdict(Enum):
@@ -147,4 +148,84 @@ def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
     return (
         f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. It is not used to judge any "
         "answer; make the suite again, or run `dokimos check` on it."
+    )
+
+
+# The names of runs on a page: as short as keeps them distinct
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Names for verifiers, instances and families.
+
+    A verifier that ran in several versions is shown by name and version; if runs come from several suites,
+    an instance is shown by suite and name.
+    """
+
+    several_versions: frozenset[str]
+    several_suites: bool
+
+    @classmethod
+    def of(cls, records: Sequence[RunRecord]) -> Naming:
+        """The names that keep `records` apart."""
+        versions = {(r.verifier, r.verifier_version) for r in records}
+        names = [name for name, _ in versions]
+        return cls(
+            several_versions=frozenset(name for name in names if names.count(name) > 1),
+            several_suites=len({r.suite for r in records}) > 1,
+        )
+
+    def verifier(self, record: RunRecord) -> str:
+        """The name of a run's verifier."""
+        if record.verifier in self.several_versions:
+            return printable(f"{record.verifier} {record.verifier_version}")
+        return printable(record.verifier)
+
+    def instance(self, record: RunRecord) -> str:
+        """The name of a run's instance."""
+        return printable(f"{record.suite}/{record.instance}" if self.several_suites else record.instance)
+
+    def family(self, record: RunRecord) -> str:
+        """The name of a run's family; a published instance has none."""
+        return printable(record.family) or "no family"
+
+    def sort_key(self, judgement: Judgement) -> tuple[str, str, str, int, str]:
+        """The order of runs on the page: by family, instance, verifier and repeat."""
+        r = judgement.record
+        return (self.family(r), self.instance(r), self.verifier(r), r.repeat, r.job)
+
+
+# The instances that verifiers are compared on: those that all of them were run on
+
+
+@dataclass(frozen=True)
+class CommonSet:
+    """The judgements that a comparison of verifiers may use, in their order.
+
+    These are all judgements if every verifier was run on the same instances, or if no instance was run by
+    all of them. `remark` says so if the verifiers were run on different instances; otherwise it is empty.
+    """
+
+    judgements: tuple[Judgement, ...]
+    remark: str = ""
+
+
+def common_set(judgements: Sequence[Judgement], naming: Naming) -> CommonSet:
+    """The judgements on instances that every verifier was run on."""
+    ran: dict[str, set[tuple[str, str]]] = {}
+    for j in judgements:
+        ran.setdefault(naming.verifier(j.record), set()).add((j.record.suite, j.record.instance))
+    common = set.intersection(*ran.values()) if ran else set()
+    if all(keys == common for keys in ran.values()):
+        return CommonSet(tuple(judgements))
+    counts = ", ".join(f"{verifier} {len(keys)}" for verifier, keys in sorted(ran.items()))
+    differ = f"The verifiers were run on different instances ({counts})"
+    if not common:
+        nothing = "no instance was run by all of them, so the numbers here do not compare them"
+        return CommonSet(tuple(judgements), f"{differ}; {nothing}.")
+    which = "the 1 instance" if len(common) == 1 else f"the {len(common)} instances"
+    compared = f"they are compared on {which} that all of them were run on"
+    return CommonSet(
+        tuple(j for j in judgements if (j.record.suite, j.record.instance) in common),
+        f"{differ}; {compared}, and each verifier's own counts cover all its runs.",
     )

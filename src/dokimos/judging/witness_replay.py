@@ -2,24 +2,174 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
+from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError
-from dokimos.judging.recent_networks import NETWORKS
-from dokimos.judging.referee import Referee
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.inputs import uncompressed
 from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.networks.semantics.replay import NO_RUNTIME, Replayer, nearest_float
-from dokimos.properties.model import Box, Point, Property
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import outside_by, violation_at
+from dokimos.runtimes.sessions import NO_RUNTIME, Replayer, nearest_float
+from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import outside_by, violation_at
+
+# A cache of networks: many instances of a suite share the same file
+
+
+class RecentNetworks:
+    """Reads networks, and keeps the latest ones as long as their files total at most `most_bytes`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._known: dict[bytes, Network] = {}
+        self._lock = Lock()
+
+    def read(self, content: bytes, *, name: str) -> Network:
+        """`read_onnx`, or what it gave for the same content before."""
+        with self._lock:
+            known = self._known.pop(content, None)
+        network = read_onnx(content, name=name) if known is None else known
+        with self._lock:
+            self._known[content] = network
+            while sum(map(len, self._known)) > self._most_bytes:
+                del self._known[next(iter(self._known))]
+        return network
+
+
+#: What judging keeps.
+NETWORKS = RecentNetworks(most_bytes=1 << 26)
+
+
+# An instance as the referee of a competition sees it: a property in doubles, the network in onnxruntime
+
+
+Doubles = NDArray[np.float64]
+
+#: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
+_FATAL = 4
+_TYPES: dict[str, Any] = {
+    "tensor(float16)": np.float16,
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class RefereeCase:
+    """A box, in doubles, and the conjunctions of constraints that make a point of it unsafe."""
+
+    lower: Doubles
+    upper: Doubles
+    any_of: tuple[tuple[Linear, ...], ...]
+
+
+class Referee:
+    """One instance, ready to examine many witnesses; `name` is its name in messages.
+
+    Raises UnreadableFile, on first use, if onnxruntime cannot run the network or the property cannot be
+    read.
+    """
+
+    def __init__(self, network_file: bytes, property_file: bytes, name: str) -> None:
+        self._network_file = network_file
+        self._property_file = property_file
+        self._name = name
+        self._seen: dict[Point, Doubles | None] = {}
+
+    @cached_property
+    def cases(self) -> tuple[RefereeCase, ...]:
+        """The property, its bounds rounded to doubles."""
+        asked = read_vnnlib(self._property_file, file=f"the property of {self._name}")
+        return tuple(
+            RefereeCase(doubles(case.box.lower), doubles(case.box.upper), case.any_of)
+            for case in asked.cases
+        )
+
+    def rounded(self, values: Doubles) -> Doubles:
+        """`values` rounded to the type of the network's input."""
+        with np.errstate(over="ignore", under="ignore"):
+            return values.astype(self._input_type).astype(np.float64)
+
+    def outputs(self, witness: Point) -> Doubles | None:
+        """The first output at `witness`, flat; None if the witness does not have the size of the input.
+
+        The witness is read in doubles and rounded to the network's input type; open dimensions are 1.
+        """
+        if witness not in self._seen:
+            self._seen[witness] = self._run(witness)
+        return self._seen[witness]
+
+    def _run(self, witness: Point) -> Doubles | None:
+        from onnxruntime import RunOptions
+
+        source = self._session.get_inputs()[0]
+        shape = tuple(size if isinstance(size, int) and size > 0 else 1 for size in source.shape)
+        if prod(shape) != len(witness):
+            return None
+        options = RunOptions()
+        options.log_severity_level = _FATAL
+        with np.errstate(over="ignore", under="ignore"):
+            tensor = doubles(witness).astype(self._input_type).reshape(shape)
+        try:
+            first = self._session.run(None, {source.name: tensor}, options)[0]
+        except Exception as problem:  # onnxruntime's errors share no base class of their own
+            raise self._failure("onnxruntime fails on its witness", problem) from None
+        return np.asarray(first, dtype=np.float64).reshape(-1)
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = _FATAL
+        content = uncompressed(self._network_file, file=f"the network of {self._name}")
+        try:
+            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except Exception as problem:  # onnxruntime's errors share no base class of their own
+            raise self._failure("onnxruntime cannot load it", problem) from None
+        if len(session.get_inputs()) != 1:
+            raise self._failure("it has several inputs", None)
+        return session
+
+    @cached_property
+    def _input_type(self) -> Any:
+        kind = self._session.get_inputs()[0].type
+        if kind not in _TYPES:
+            raise self._failure(f"its input is a {kind}, not a tensor of floats", None)
+        return _TYPES[kind]
+
+    def _failure(self, what: str, problem: Exception | None) -> UnreadableFile:
+        line = (
+            "" if problem is None else f": {str(problem).strip().partition(chr(10))[0][:300].rstrip('.')}"
+        )
+        return UnreadableFile(f"the network of {self._name}", f"{what}{line}.")
+
+
+def doubles(values: Sequence[Fraction]) -> Doubles:
+    """The doubles nearest to `values`; infinite if they are beyond all doubles."""
+    return np.array([double(value) for value in values], dtype=np.float64)
+
+
+def double(value: Fraction) -> float:
+    """The double nearest to `value`; infinite if that is beyond all doubles."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
 
 _FLOAT32 = np.dtype(np.float32)
 

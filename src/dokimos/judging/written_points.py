@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import read_whole
-from dokimos.core.gzipped import uncompressed
-from dokimos.properties.decimal_text import exact_decimal
-from dokimos.properties.decimals import parse_decimal
-from dokimos.properties.model import Point
-from dokimos.verifiers.results import MOST_BYTES
-from dokimos.verifiers.vnncomp_results import flat_witness, tensor_witness
+from dokimos.core.files import read_whole, write_whole
+from dokimos.core.inputs import contained, uncompressed
+from dokimos.judging.verdicts import Counterexample, Judgement, Verdict
+from dokimos.judging.witness_replay import Question, WitnessReplays, double, replay_witness
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.model import Point
+from dokimos.suites.vnnlib.text import parse_decimal
+from dokimos.suites.vnnlib.writer import exact_decimal
+from dokimos.verifiers.results import MOST_BYTES, flat_witness, tensor_witness
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 _FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or spaces"
@@ -100,3 +108,121 @@ def _is_file(words: str) -> bool:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+# The point that shows an `unsat` to be wrong: found among known points, and written for others to try
+
+
+_log = logging.getLogger("dokimos")
+
+#: The folder of the counterexamples, in that of a campaign.
+FOLDER = "counterexamples"
+
+
+def known_counterexample(
+    question: Question, witness: Point | None, given: Iterable[WitnessReplays]
+) -> Counterexample | None:
+    """A point that violates exactly: the label's own witness, or else one that a verifier gave.
+
+    None if none is known, as for a label whose proof only shows that one exists.
+    """
+    own = [] if witness is None else [_replayed(question, witness)]
+    for replays in (*own, *given):
+        if replays is not None and replays.shown is not None:
+            return Counterexample(*replays.shown)
+    return None
+
+
+def _replayed(question: Question, witness: Point) -> WitnessReplays | None:
+    try:
+        return replay_witness(question, witness)
+    except InputError:
+        return None
+
+
+def located(judgement: Judgement, folder: Path, entry: SuiteEntry) -> Judgement:
+    """The judgement with the place of its counterexample in the folder of its campaign, and the command
+    that replays it."""
+    found = judgement.counterexample
+    if found is None:
+        return judgement
+    record = judgement.record
+    file = folder / FOLDER / record.suite / f"{record.instance}.counterexample"
+    words = ["dokimos", "replay", *(seen_from_here(p) for p in (entry.network_path, entry.property_path))]
+    command = shlex.join([*words, seen_from_here(file)])
+    return replace(judgement, counterexample=replace(found, file=str(file), command=command))
+
+
+def write_counterexamples(folder: Path, judgements: Sequence[Judgement]) -> None:
+    """Write the counterexamples of a campaign into its folder, one file for each instance.
+
+    A file that cannot be written only leads to a remark: the judgements do not depend on it.
+    """
+    wrong = [j for j in judgements if j.verdict is Verdict.WRONG_UNSAT]
+    shown = {found.file: found for j in wrong if (found := j.counterexample) is not None}
+    for file, found in shown.items():
+        try:
+            path = contained(folder, Path(file).relative_to(folder))
+            write_whole(path, counterexample_text(found), what="the counterexample")
+        except InputError as error:
+            _log.warning("%s", error)
+
+
+def counterexample_text(found: Counterexample) -> str:
+    """The counterexample in VNN-COMP's format, with the outputs that the runtime computes.
+
+    If these are not finite, it has the exact outputs, rounded, or none if they are too large. Raises
+    InputError if an input has no finite decimal expansion.
+    """
+    outputs: Sequence[float] = found.replay.onnxruntime_outputs
+    if not outputs or not all(map(math.isfinite, outputs)):
+        outputs = [double(y) for y in found.replay.exact_outputs]
+    return write_witness(found.point, outputs if all(map(math.isfinite, outputs)) else ())
+
+
+def seen_from_here(path: Path) -> str:
+    """How a command names a file: relative to the working folder if that is shorter."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+# How good the witness of a `sat` is, in one word
+
+
+class WitnessQuality(Enum):
+    """What a witness shows: the first of these that applies."""
+
+    EXACT = "exact"
+    CLIPPED = "exact once clipped"
+    FLOATS = "in floats only"
+    UNDECIDED = "cannot be decided"
+    NOTHING = "nothing"
+    MISSING = "none given"
+
+
+def witness_quality(judgement: Judgement) -> WitnessQuality | None:
+    """What the witness of a judged run shows; None if the run does not answer `sat`.
+
+    `EXACT`: it lies in the box and violates over the reals, as printed or at the nearest point of the
+    network's type. `CLIPPED`: it does so once clipped to the box, which it leaves by no more than the
+    competitions tolerate. `FLOATS`: it is a point of the network's type, lies in the box, and violates only
+    in onnxruntime's floats. `UNDECIDED`: no precision decides, or
+    Dokimos cannot evaluate the network.
+    """
+    record, replay, clipped = judgement.record, judgement.replay, judgement.clipped
+    if record.answer is not Answer.SAT:
+        return None
+    if record.witness is None:
+        return WitnessQuality.MISSING
+    if replay is not None and replay.in_box and replay.violates_exactly:
+        return WitnessQuality.EXACT
+    if clipped is not None and clipped.violates_exactly:
+        return WitnessQuality.CLIPPED
+    if replay is not None and replay.witness_in_float32 and replay.violates_in_onnxruntime:
+        return WitnessQuality.FLOATS
+    looked_at = [found for found in (replay, clipped) if found is not None]
+    if all(found.is_decided for found in looked_at) and judgement.verdict.is_wrong:
+        return WitnessQuality.NOTHING
+    return WitnessQuality.UNDECIDED

@@ -21,9 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dokimos.laws.domain.csv_tables import read_column, read_table
     from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
-    from dokimos.laws.domain.tables import features_of
+    from dokimos.laws.domain.records import features_of, read_column, read_table
 
 __all__ = [
     "Feature",
@@ -39,7 +38,7 @@ __all__ = [
     "text",
 ]
 
-_MODULES = {"read_column": "csv_tables", "read_table": "csv_tables", "features_of": "tables"}
+_MODULES = dict.fromkeys(("read_column", "read_table", "features_of"), "records")
 
 if not TYPE_CHECKING:
 

@@ -36,7 +36,7 @@ def check_law_file(
     __tracebackhide__ = True  # what went wrong is in the message, not in here
     from dokimos.laws.engine.law_test import test_law
     from dokimos.laws.engine.results import LawSettings
-    from dokimos.laws.language.imports import domain_of
+    from dokimos.laws.language.constraints import domain_of
     from dokimos.laws.language.parser import read_law
     from dokimos.laws.reporting.terminal import summary
 

@@ -11,10 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.campaigns.glance import Glance, State
+from dokimos.campaigns.state import Glance, State
 from dokimos.core.readable import printable, seconds
-from dokimos.judging.incremental import WatchedCampaign
-from dokimos.reports.run_outcome import RunOutcome
+from dokimos.judging.bulk import WatchedCampaign
+from dokimos.reports.findings import RunOutcome
 from dokimos.reports.terminal_tables import FittedTable, VerifierName
 
 WRONG_SHOWN = 5

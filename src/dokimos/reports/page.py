@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+from dokimos import __version__
 from dokimos.core.files import write_whole
+from dokimos.core.readable import printable
 from dokimos.difficulty.explain.rows import Explanation
+from dokimos.engine.survivors import SurvivorCurve
 from dokimos.judging.verdicts import Judgement
-from dokimos.reports.context import ReportContext
-from dokimos.reports.figures.drawing_style import figure_style
-from dokimos.reports.findings import Findings, Known
-from dokimos.reports.headline import headline_of
-from dokimos.reports.layout.page_head import PageHead, Tile, Tone
-from dokimos.reports.layout.rendering import render
-from dokimos.reports.run_outcome import RunOutcome
-from dokimos.reports.sections.base import Section
-from dokimos.reports.sections.registry import filled_sections
+from dokimos.reports.campaign_report import ReportContext, headline_of
+from dokimos.reports.figures.curves import MOST_CURVES, survivors
+from dokimos.reports.figures.frame import pair
+from dokimos.reports.findings import Findings, Known, RunOutcome
+from dokimos.reports.layout.rendering import PageHead, Tile, Tone, figure_style, render
+from dokimos.reports.sections.base import Section, filled_sections
+from dokimos.reports.sections.published import Files, file_headline, file_rows
+from dokimos.suites.folder import LintFinding, LintSeverity
 
 _GLYPHS = {
     RunOutcome.CORRECT: "✓",
@@ -129,3 +134,99 @@ def _several(count: int, what: str) -> str:
 def asset(name: str) -> str:
     """The text of a file of `assets`."""
     return resources.files("dokimos.reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+# The page of an audit without results: the problems in the files of benchmarks
+
+
+_KINDS = {LintSeverity.ERROR: "wrong", LintSeverity.WARNING: "undecided", LintSeverity.NOTE: "other"}
+
+
+def write_file_page(findings: Sequence[LintFinding], benchmarks: Sequence[str], path: Path) -> None:
+    """Write the page to `path`: all of it, or nothing. `benchmarks` are the names of those checked."""
+    section = Files()
+    counts = {severity: sum(one.severity is severity for one in findings) for severity in LintSeverity}
+    worst = next((severity for severity in LintSeverity if counts[severity]), None)
+    tones = {LintSeverity.ERROR: Tone.BAD, LintSeverity.WARNING: Tone.OPEN}
+    names = [printable(name) for name in benchmarks]
+    head = PageHead(
+        title=f"Audit of {', '.join(names)}",
+        headline=file_headline(findings),
+        tone=Tone.GOOD if worst is None else tones.get(worst, Tone.GOOD),
+        tiles=tuple(
+            Tile(
+                kind if counts[severity] else "none",
+                f"{counts[severity]} {severity.value}{'' if counts[severity] == 1 else 's'}",
+            )
+            for severity, kind in _KINDS.items()
+        ),
+        facts=(("Benchmark" if len(names) == 1 else "Benchmarks", ", ".join(names)),),
+        generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        dokimos_version=__version__,
+    )
+    page = render(
+        asset("report.html.jinja"),
+        head,
+        styles=[asset("tables.css"), section.asset(".css"), asset("media.css")],
+        sections=[(section, section.html(file_rows(findings)), "")],
+    )
+    write_whole(path, page.encode("utf-8", errors="replace"), what="the report", make_folder=False)
+
+
+# The page of an assessment: how many counterexamples survive each attack
+
+
+class Survivors(Section[tuple[SurvivorCurve, ...]]):
+    """The curves of survivors as a drawing and a table."""
+
+    name = "survivors"
+    title = "Counterexamples that survive"
+    link = "Survivors"
+
+    def rows(self, findings: Findings) -> None:
+        """None: a campaign has no curves of attacks."""
+
+    def view(self, rows: tuple[SurvivorCurve, ...]) -> Mapping[str, Any]:
+        """The drawing, and the column heads of the table."""
+        times = [f"{t:g}" for t in rows[0].survivors] if rows else []
+        plot = pair(lambda width: survivors(rows, width=width)) if rows else None
+        return {"plot": plot, "times": times, "most": min(MOST_CURVES, len(rows))}
+
+
+@dataclass(frozen=True)
+class AssessedSuite:
+    """What was attacked: the suite's name, the CPU time of each attack, and the number of attacks."""
+
+    name: str
+    budget_seconds: float
+    attacks: int
+
+
+def write_survivor_page(curves: Sequence[SurvivorCurve], about: AssessedSuite, path: Path) -> None:
+    """Write the page to `path`: all of it, or nothing."""
+    section, rows = Survivors(), tuple(curves)
+    both = next(((min(one.survivors.values()), one.total) for one in rows if one.attack == "any"), (0, 0))
+    left, total = both
+    time = f"{about.budget_seconds:g} CPU-second" + ("s" if about.budget_seconds != 1 else "")
+    head = PageHead(
+        title=f"How hidden: {printable(about.name)}",
+        headline=f"{left} of {total} counterexamples survive every attack with {time} each.",
+        tone=Tone.GOOD if total and left == total else Tone.OPEN,
+        tiles=(
+            Tile("correct" if left else "none", f"{left} hidden"),
+            Tile("undecided" if total - left else "none", f"{total - left} found"),
+        ),
+        facts=(
+            ("Suite", printable(about.name)),
+            ("Attacks", f"{about.attacks}, {time} each on each instance"),
+        ),
+        generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        dokimos_version=__version__,
+    )
+    page = render(
+        asset("report.html.jinja"),
+        head,
+        styles=[asset("tables.css"), figure_style(), asset("media.css")],
+        sections=[(section, section.html(rows), "")],
+    )
+    write_whole(path, page.encode("utf-8", errors="replace"), what="the page", make_folder=False)

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import Manifest
-from dokimos.campaigns.records import RunRecord
-from dokimos.execution.outcomes import Termination
 from dokimos.judging.judged_campaign import JudgedCampaign
-from dokimos.judging.scores import scores
+from dokimos.judging.marks import scores
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
-from dokimos.reports.markdown import markdown_table
-from dokimos.reports.sections.registry import sections
-from dokimos.suites.answers import Answer
+from dokimos.reports.sections.base import sections
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Termination
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
 #: A run that hit its wall-clock limit with less than this share of a processor might have ended in time.

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.entry import SuiteEntry, SuiteForm
 from dokimos.suites.folder import Suite, read_suite_file
-from dokimos.suites.forms import SuiteForm
 from dokimos.suites.instance import Semantics, Truth
 
 CARD = "README.md"

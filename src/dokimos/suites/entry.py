@@ -7,15 +7,120 @@ contents.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.gzipped import uncompressed
-from dokimos.core.regular_files import read_regular
-from dokimos.suites.instance import Instance, Truth, sha256
-from dokimos.suites.truth_file import load_truth
+from dokimos.core.inputs import read_regular, uncompressed
+from dokimos.core.strict_json import convert, parse
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
+from dokimos.suites.vnnlib.text import parse_decimal
+
+# The JSON files of a suite, as types: suite.json and the truth files
+
+
+#: The version changes whenever the contents of the files may change, including certificates' data.
+FORMAT = 2
+T = TypeVar("T")
+
+
+class SuiteForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """suite.json: who made the suite, from which recipe (a shipped one has a name), and the families."""
+
+    format: int
+    dokimos: str
+    recipe: dict[str, Any]
+    families: dict[str, str]
+    suite: str = ""
+
+
+class ClaimForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is claimed under one semantics."""
+
+    proven: bool
+    margin: Fraction | UnsetType = UNSET
+    ulps: Annotated[int, Meta(gt=0, lt=2**16)] | None = None
+
+
+class CertificateForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """The kind of a proof, and its data, whose format depends on the kind."""
+
+    kind: str
+    data: dict[str, Any]
+
+
+class HashesForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """The two files that a truth is about."""
+
+    network: str
+    property: str
+
+
+class TruthForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """A truth file."""
+
+    format: int
+    label: Label
+    semantics: dict[Semantics, ClaimForm]
+    certificate: CertificateForm
+    sha256: HashesForm
+    witness: tuple[Fraction, ...] | None = None
+    origin: dict[str, Any] = {}
+
+
+def read_form(text: str, form: type[T], *, file: str | Path) -> T:
+    """The content of a file of a suite. Raises UnreadableFile, naming the file and what is wrong."""
+    document = parse(text, file=file)
+    if isinstance(document, dict):
+        found, name = document.get("format"), document.get("suite")
+        if type(found) is not int or found != FORMAT:
+            named = isinstance(name, str) and re.fullmatch(r"[\w-]{1,40}", name)
+            raise UnreadableFile(
+                file,
+                f"it does not have format {FORMAT}, which this version reads; make the suite again with "
+                f"`dokimos generate --suite {name if named else 'NAME'} --out FOLDER`",
+            )
+    what = f"a {'suite.json' if form is SuiteForm else 'truth file'} of format {FORMAT}"
+    return convert(document, form, file=file, what=what, hooks={Fraction: _decimal})
+
+
+def _decimal(value: Any) -> Fraction:
+    if not isinstance(value, str):
+        raise ValueError("expected a decimal, written as a string")
+    return parse_decimal(value)
+
+
+# Reads truth files, with one clear sentence for each file that is not one
+
+
+def load_truth(text: str, *, file: str) -> Truth:
+    """Read a truth file. Raises UnreadableFile, naming the file and what is wrong."""
+    return truth_of(read_form(text, TruthForm, file=file), file=file)
+
+
+def truth_of(form: TruthForm, *, file: str) -> Truth:
+    """What a truth file says. Raises UnreadableFile if a margin is negative."""
+    return Truth(
+        label=form.label,
+        claims={semantics: _claim(claim, file) for semantics, claim in form.semantics.items()},
+        certificate=Certificate(form.certificate.kind, form.certificate.data),
+        network_sha256=form.sha256.network,
+        property_sha256=form.sha256.property,
+        witness=form.witness,
+    )
+
+
+def _claim(form: ClaimForm, file: str) -> Claim:
+    margin = None if form.margin is UNSET else form.margin
+    if margin is not None and margin < 0:
+        raise UnreadableFile(file, "a margin is negative")
+    return Claim(form.proven, margin, form.ulps)
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,28 @@ suite/
 from __future__ import annotations
 
 import csv
+import json
 import re
+import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import Enum
+from importlib import resources
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from dokimos.core import strict_json
-from dokimos.core.brief import Brief
-from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.entry import SuiteEntry, exists, read_text
-from dokimos.suites.forms import SuiteForm, read_form
+from dokimos.core.files import code_key, home, write_whole
+from dokimos.core.inputs import contained
+from dokimos.core.readable import Brief
+from dokimos.core.registry import did_you_mean, unknown_name
+from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
-from dokimos.suites.lowered_files import lowered_files, multiplying_network
+from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
 
 #: Beside the truth files of a suite that `hide` made: the results for its points.
 HIDE_REPORT = "truth/hide.json"
@@ -35,6 +41,11 @@ _LONGEST_NAME = 100
 _NAMED = r"""\(\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)"""
 _NAMED_NETWORK = re.compile(_NAMED)
 _NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
+_HEAD_BYTES = 4096
+_PRODUCT = re.compile(r"\(\s*\*")
+#: A number times a variable, as in linear constraints.
+_LINEAR = re.compile(r"\(\s*\*\s+(?:[-+0-9.]+\s+[A-Za-z][^\s()]*|[A-Za-z][^\s()]*\s+[-+0-9.]+)\s*\)")
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,12 +248,37 @@ def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
         if name is None or not exists(network):
             return network, property_
         networks = {name: network}
+    from dokimos.suites.lowering import lowered_files
+
     try:
         return lowered_files(networks, property_, stem=_stem(row.network))
     except UnreadableFile:
         raise
     except InputError as error:
         raise UnreadableFile(row.place, str(error)) from None
+
+
+def multiplying_network(property_: Path) -> str | None:
+    """The name of the network whose property multiplies variables; None for all others.
+
+    Most files are not read to the end for this; a file that cannot be read is reported later, when it is
+    needed.
+    """
+    with suppress(OSError, ValueError, zlib.error, UnreadableFile):
+        with property_.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head.startswith(_GZIP):
+            head = zlib.decompressobj(wbits=31).decompress(head, 16 * _HEAD_BYTES)
+        is_new = is_version_2(head.decode("utf-8-sig", "replace"))
+        if is_new is False:
+            return None
+        content = read_content(property_)
+        text = without_comments(content.decode("utf-8-sig"))
+        if (is_new or is_version_2(text)) and len(_PRODUCT.findall(text)) > len(_LINEAR.findall(text)):
+            asked = read_vnnlib(content, file=str(property_))
+            if asked.products and len(asked.networks) == 1:
+                return asked.networks[0].name
+    return None
 
 
 def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
@@ -305,3 +341,149 @@ def benchmark_name(folder: Path) -> str:
 
 def _stem(path: str) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".onnx").removesuffix(".vnnlib")
+
+
+# Finding a suite: by its folder, or by name if it ships with the package
+
+
+def shipped_names() -> list[str]:
+    """The names of the shipped suites."""
+    folder = resources.files("dokimos.suites") / "shipped"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def shipped_text(name: str) -> str:
+    """The recipe of a shipped suite, as TOML. Raises InputError, with the known names, for any other."""
+    if name not in shipped_names():
+        raise unknown_name("suite", name, shipped_names())
+    file = resources.files("dokimos.suites") / "shipped" / f"{name}.toml"
+    return file.read_text(encoding="utf-8")
+
+
+def cached_folder(name: str) -> Path:
+    """The folder of a shipped suite in the cache, whether it has been generated or not."""
+    key = sha256(json.dumps([code_key(), FORMAT, shipped_text(name)]).encode())[:12]
+    return home() / "suites" / f"{name}-{key}"
+
+
+def find_suite(name: str, *, make: Callable[[str], Suite] | None = None) -> Suite:
+    """The suite in the folder `name`, or the shipped suite of that name.
+
+    `make` gives a shipped suite, generating it if it is not in the cache yet. Without it, only suites that
+    have been generated are found.
+    """
+    folder = Path(name)
+    if folder.exists() or name not in shipped_names():
+        if not folder.exists() and folder.name == name:
+            hint = did_you_mean(name, shipped_names()).strip(" ()")
+            raise InputError(
+                f"There is no folder {name!r} and no shipped suite of that name; "
+                + (hint or f"shipped: {', '.join(shipped_names())}.")
+            )
+        return read_suite(folder)
+    if make is not None:
+        return make(name)
+    if not cached_folder(name).exists():
+        raise InputError(
+            f"The shipped suite {name} has not been generated yet; make it with "
+            f"`dokimos generate --suite {name} --out FOLDER` and give that folder instead."
+        )
+    return read_suite(cached_folder(name))
+
+
+# A network and a property outside any suite: a suite of one instance is made for them when needed
+
+
+#: The default time limit of an instance outside any suite.
+TIMEOUT_SECONDS = 60
+_NETWORKS, _PROPERTIES = (".onnx", ".onnx.gz"), (".vnnlib", ".vnnlib.gz")
+
+
+def is_network(name: str | Path) -> bool:
+    """Whether a path is that of a network, by its name."""
+    return str(name).endswith(_NETWORKS)
+
+
+def pair_suite(network: Path, property_: Path, *, folder: Path | None = None) -> Suite:
+    """The suite of one instance: `network` with `property_`, copied to `folder`.
+
+    Without a folder it is kept in Dokimos' home, under the hashes of the contents: labels and profiles of
+    the same files are found there again.
+    """
+    contents = [read_content(path) for path in (network, property_)]
+    name = instance_name(network.name, property_.name)
+    if folder is None:
+        folder = home() / "pairs" / sha256("|".join(map(sha256, contents)).encode())[:16] / name
+    stems = [path.name.removesuffix(".gz") for path in (network, property_)]
+    places = [Path("onnx", stems[0]), Path("vnnlib", stems[1])]
+    table = folder / "instances.csv"
+    row = f"{places[0]},{places[1]},{TIMEOUT_SECONDS}\n"
+    if exists(table) and table.read_text(encoding="utf-8") != row:
+        raise InputError(f"{folder} is another suite; choose another folder.")
+    for place, content in zip(places, contents, strict=True):
+        if not exists(folder / place) or read_content(folder / place) != content:
+            write_whole(folder / place, content, what="the copy")
+    if not exists(table):
+        write_whole(table, row, what="the table of instances")
+    return read_suite(folder)
+
+
+def with_pairs(given: Sequence[str | Path | Suite]) -> list[str | Path | Suite]:
+    """The given paths, with each network and the property after it replaced by the suite of this pair.
+
+    Raises InputError for a network without a property, or the other way round.
+    """
+    found: list[str | Path | Suite] = []
+    waiting: Path | None = None
+    for each in given:
+        name = "" if isinstance(each, Suite) else str(each)
+        if waiting is not None:
+            if not name.endswith(_PROPERTIES):
+                break
+            found.append(pair_suite(waiting, Path(name)))
+            waiting = None
+        elif is_network(name):
+            waiting = Path(name)
+        elif name.endswith(_PROPERTIES):
+            raise InputError(f"{name} is a property; give its network before it: NETWORK PROPERTY.")
+        else:
+            found.append(each)
+    if waiting is not None:
+        raise InputError(f"{waiting} is a network; give its property after it: NETWORK PROPERTY.")
+    return found
+
+
+# A problem in a file of a benchmark, and its severity
+
+
+class LintSeverity(Enum):
+    """The severity: an error makes a benchmark wrong, a warning makes it less meaningful than it seems."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class LintFinding:
+    """One problem: the rule it breaks, where (with a line if there is one), why, and what to do.
+
+    `network` is the network that a property has the problem with; empty if it has it with any, or if the
+    file is no property.
+    """
+
+    rule: str
+    severity: LintSeverity
+    file: str
+    line: int | None
+    reason: str
+    remedy: str
+    network: str = ""
+
+    @property
+    def place(self) -> str:
+        """The file, with the line if there is one."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.severity.value}: {self.reason}; {self.remedy} [{self.rule}]"

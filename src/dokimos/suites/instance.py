@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from dokimos.properties.model import Point
+from dokimos.suites.vnnlib.model import Point
 
 
 class Label(Enum):
@@ -113,3 +113,36 @@ class LabelledInstance:
 def sha256(content: bytes) -> str:
     """The SHA-256 of `content`, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+# The answers of verifiers
+
+
+class Answer(Enum):
+    """The verifier's answer, in VNN-LIB's words."""
+
+    SAT = "sat"
+    UNSAT = "unsat"
+    UNKNOWN = "unknown"
+    TIMEOUT = "timeout"
+    MEMOUT = "memout"
+    ERROR = "error"
+    UNSUPPORTED = "unsupported"
+
+    @property
+    def decides(self) -> bool:
+        """Whether this is `sat` or `unsat`."""
+        return self in (Answer.SAT, Answer.UNSAT)
+
+
+@dataclass(frozen=True)
+class VerifierAnswer:
+    """An answer, the witness that came with it (exactly as the verifier wrote it), and a remark.
+
+    `outputs` is what the verifier says the network gives at the witness; None if it does not say.
+    """
+
+    answer: Answer
+    witness: Point | None = None
+    detail: str = ""
+    outputs: Point | None = None

@@ -17,15 +17,16 @@ try:
 except ImportError:
     raise ImportError("dokimos.testing needs pytest; install it with `pip install pytest`.") from None
 
-for _part in ("attack", "certificate", "component", "construction", "rule", "verifier"):
-    pytest.register_assert_rewrite(f"dokimos.testing.{_part}_contract")
-pytest.register_assert_rewrite("dokimos.testing.sweeps")
+for _part in ("contracts", "construction_contract", "verifier_contract", "sweeps"):
+    pytest.register_assert_rewrite(f"dokimos.testing.{_part}")
 
-from dokimos.testing.attack_contract import AttackContract  # noqa: E402
-from dokimos.testing.certificate_contract import CertificateContract  # noqa: E402
-from dokimos.testing.component_contract import ComponentContract  # noqa: E402
 from dokimos.testing.construction_contract import ConstructionContract  # noqa: E402
-from dokimos.testing.rule_contract import RuleSetContract  # noqa: E402
+from dokimos.testing.contracts import (  # noqa: E402
+    AttackContract,
+    CertificateContract,
+    ComponentContract,
+    RuleSetContract,
+)
 from dokimos.testing.verifier_contract import VerifierContract  # noqa: E402
 
 __all__ = [

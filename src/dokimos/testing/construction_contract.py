@@ -16,17 +16,17 @@ from onnx import numpy_helper
 
 from dokimos.checker.check import check
 from dokimos.constructions.base import Construction
-from dokimos.constructions.knobs import Knob, knobs_of
-from dokimos.constructions.parts.hiding import SAMPLES, uniform_points, violations
+from dokimos.constructions.draft import Knob, knobs_of
+from dokimos.constructions.parts.robustness import SAMPLES, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.engine.plugin_kinds import ALL_CERTIFICATES
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
-from dokimos.properties.writing import write_vnnlib1
-from dokimos.provers.plugin_kinds import ALL_CERTIFICATES
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 AnyConstruction = Construction[Any]
 Twins = tuple[LabelledInstance, LabelledInstance]

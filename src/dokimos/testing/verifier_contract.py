@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import pytest
 
-from dokimos.campaigns.trial import try_out
+from dokimos.campaigns.doctor import try_out
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.suites.answers import Answer
-from dokimos.verifiers.base import NO_ATTACK, WARM, Query, Verifier
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.base import NO_ATTACK, WARM, CertificateStyle, Query, Verifier
+from dokimos.verifiers.execution.limits import Outcome, Termination
 
 #: The answer of a process tree that we killed, whatever it may have written before.
 ENDED = {

@@ -7,16 +7,33 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self, final
 
-from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.core.inputs import contained
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.verifiers.execution.limits import Outcome, Termination
+
+# The kinds of evidence that verifiers build: certificate styles
+
+
+class CertificateStyle(Enum):
+    """What a verifier builds as evidence (Appendix C of the paper).
+
+    It may combine several. Tools that the paper classifies have its classes; the others are classified by
+    their own description.
+    """
+
+    DUAL = "dual relaxation"
+    PARTITION = "partition"
+    SAT = "SAT"
+    REACHABILITY = "reachability"
+    OTHER = "other"
+
 
 #: The suffix of a verifier's name if its own attack is switched off.
 NO_ATTACK = ":no-attack"

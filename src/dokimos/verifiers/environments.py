@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import venv
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
+import dokimos
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile, VerifierUnavailable
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
-from dokimos.core.locks import only_one
-from dokimos.verifiers.base import TAIL_CHARACTERS, Finding
-from dokimos.verifiers.permissions import allowed_environment, installing_environment
+from dokimos.core.files import home, only_one, write_whole
+from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, Invocation, Verifier
+from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
+from dokimos.verifiers.script_guard import allowed_environment, installing_environment
 
 _INSTALL_SECONDS = 1800
 _SMOKE_SECONDS = 300
@@ -234,3 +240,89 @@ def _pins(requirements: Iterable[str]) -> set[str]:
         + pin.partition("==")[2].partition("+")[0]
         for pin in requirements
     }
+
+
+# Verifiers that we install ourselves: one pinned environment each, tried before it counts as installed
+
+
+class PinnedVerifier(Verifier):
+    """A verifier from PyPI. An adapter names its environment, its size and a command that tries it."""
+
+    environment: ClassVar[PinnedEnvironment]
+    #: What is installed, and how much disk space it takes.
+    takes: ClassVar[str]
+    is_tried_out = False  # its smoke test is part of its diagnosis
+
+    @abstractmethod
+    def smoke(self) -> tuple[str, ...]:
+        """The interpreter's arguments for a tiny query; exit code 0 means success."""
+
+    def version(self) -> str | None:
+        """The pinned version, once its environment is complete."""
+        return self.environment.version if self.environment.is_complete else None
+
+    def how_to_get(self) -> str:
+        """The command that installs it."""
+        return f"dokimos verifiers install {self.name} ({self.takes})"
+
+    def install(self, say: Callable[[str], None]) -> None:
+        """Install it into an environment of its own and answer tiny queries."""
+        self.environment.build(self.smoke(), say)
+
+    def diagnose(self) -> tuple[Finding, ...]:
+        """Whether the environment is complete and as pinned, and whether the tool answers."""
+        return self.environment.diagnose(self.smoke())
+
+
+# Runners that need Dokimos itself run in our own interpreter
+
+
+def our_module(module: str, *arguments: str) -> Invocation:
+    """`python -m module`, with the package that is running now, installed or not."""
+    packages = str(Path(dokimos.__file__).parent.parent)
+    start = (sys.executable, "-m", module)
+    return Invocation((*start, *arguments), {"PYTHONPATH": packages}, start_words=len(start))
+
+
+# Modules of Dokimos that work in processes of their own, which stay for the next query
+
+
+def ask_module(module: str, *arguments: str, limits: Limits, folder: Path) -> Outcome:
+    """Let `python -m module` work on one query, in a new folder `folder`; otherwise like `run_limited`.
+
+    It must serve queries (`runners/warm_queries.py`). Its environment is that of the first query. What it
+    prints is lost.
+    """
+    folder.mkdir()
+    outcome, _ = _workers().ask(
+        _start(module, limits),
+        arguments,
+        folder=folder,
+        log=folder.with_suffix(".log"),
+        cancel=threading.Event(),
+        is_odd=_is_odd,
+    )
+    return outcome
+
+
+def _is_odd(outcome: Outcome) -> bool:
+    """Whether earlier queries may be the cause of the outcome: it crashed, or its memory is full."""
+    ended = outcome.termination in (Termination.SIGNALLED, Termination.MEMORY_LIMIT)
+    return ended or outcome.exit_code not in (None, 0)
+
+
+@cache
+def _start(module: str, limits: Limits) -> WarmStart:
+    call = our_module(module)
+    return WarmStart.of(call.command, {**os.environ, **call.environment}, limits)
+
+
+@cache
+def _workers() -> WarmWorkers:
+    """The processes that work for this one. They end with it."""
+    folder = tempfile.TemporaryDirectory(prefix="dokimos-warm-")
+    workers = WarmWorkers(Path(folder.name), most=2)
+    # Not by atexit, which is not called in the processes that `multiprocessing` starts.
+    Finalize(None, folder.cleanup, exitpriority=1)
+    Finalize(None, workers.end, exitpriority=2)
+    return workers

@@ -6,15 +6,19 @@ import copy
 import hashlib
 import os
 import re
+import shutil
+import subprocess
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import did_you_mean
+from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
+from dokimos.verifiers.results import refusal
 
 _VERSION = "version"
 
@@ -138,3 +142,154 @@ class PlacedVerifier(Verifier):
 def file_content(path: Path) -> bytes:
     """The content of a file for a version; empty if it is not a file."""
     return path.read_bytes() if path.is_file() else b""
+
+
+# The current content of a tool in a folder: its files as they are now, edited or not
+
+
+#: Larger files are identified by their size, their beginning and their end: data sets, weights.
+_LARGE_BYTES = 4 << 20
+_ENDS_BYTES = 1 << 16
+_GIT_SECONDS = 20
+#: What a tool leaves behind when it runs: not part of the tool.
+_LEFT_BEHIND = frozenset({".git", "__pycache__", ".venv", "venv", "env", "node_modules"})
+_LEFT_BEHIND_SUFFIXES = (".pyc", ".log")
+
+
+def repository_of(folder: Path) -> Path:
+    """The repository that `folder` or its parent is; `folder` if neither is one.
+
+    Tools keep their VNN-COMP scripts in a folder of their repository.
+    """
+    whole = folder.absolute()
+    return next((place for place in (whole, whole.parent) if (place / ".git").exists()), whole)
+
+
+def tree_digest(folder: Path) -> bytes:
+    """A digest of all files of the tool in `folder`, by path and content, and of the commit it is at.
+
+    It changes with every edit of a file that git tracks or does not ignore, committed or not. Outside a
+    repository it covers every file except caches, logs and environments.
+    """
+    root = repository_of(folder)
+    digest = hashlib.sha256()
+    for path in sorted((*_commit(root), *(_known_to_git(root) or _walk(root)))):
+        digest.update(f"{path.relative_to(root)}\0".encode(errors="surrogateescape"))
+        digest.update(_content(path))
+    return digest.digest()
+
+
+def environment_names(python: Path) -> Iterator[str]:
+    """The packages and versions installed with a Python interpreter, as far as their folders show."""
+    for packages in sorted(python.parent.parent.glob("lib/python3*/site-packages")):
+        yield from sorted(path.name for path in packages.glob("*.dist-info"))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.is_symlink():
+            return os.fsencode(path.readlink())
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            if size <= _LARGE_BYTES:
+                return hashlib.sha256(file.read()).digest()
+            begin = file.read(_ENDS_BYTES)
+            file.seek(size - _ENDS_BYTES)
+            return hashlib.sha256(b"%d\0" % size + begin + file.read()).digest()
+    except OSError:
+        return b""
+
+
+def _commit(root: Path) -> Iterable[Path]:
+    git = root / ".git"
+    head = git / "HEAD"
+    if not head.is_file():
+        return ()
+    branch = git / head.read_text(errors="replace").strip().removeprefix("ref: ")
+    return (head, branch if branch.is_file() else git / "packed-refs")
+
+
+def _known_to_git(root: Path) -> list[Path] | None:
+    """The files that git tracks or does not ignore; None if git is missing or this is not a repository."""
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_GIT_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [root / os.fsdecode(name) for name in set(done.stdout.split(b"\0")) if name]
+
+
+def _walk(root: Path) -> list[Path]:
+    found = []
+    for here, below, names in os.walk(root):
+        below[:] = [name for name in below if name not in _LEFT_BEHIND]
+        found += [Path(here, name) for name in names if not name.endswith(_LEFT_BEHIND_SUFFIXES)]
+    return [path for path in found if path.is_symlink() or path.is_file()]
+
+
+# Tools that consist of a checked-out repository and a Python interpreter with their dependencies
+
+
+PYTHON_SETTING: Mapping[str, str] = MappingProxyType(
+    {"python": "its interpreter (default: .venv/bin/python in its repository, else python3)"}
+)
+
+
+class RepositoryTool(PlacedVerifier):
+    """Its place is its repository, or a folder in it. Its Python command is called, not its scripts.
+
+    An adapter names `main`, the file by which the repository is recognised. The version is a hash of the
+    repository's files as they are, and of the packages of the interpreter.
+    """
+
+    main: ClassVar[str]
+    settings: ClassVar[Mapping[str, str]] = PYTHON_SETTING
+
+    def how_to_get(self) -> str:
+        """How to tell Dokimos where it is."""
+        return (
+            f"install it yourself (docs/verifiers.md says what it needs), then --verifier "
+            f"{self.kind}=/path/to/its/repository,python=/path/to/its/python (or set {self.variable})"
+        )
+
+    def trouble(self, place: str) -> str | None:
+        """The repository must hold its main file, and there must be an interpreter."""
+        if not (_repository(place, self.main) / self.main).is_file():
+            return f"there is no file {Path(place).expanduser() / self.main}"
+        python = self._python(place)
+        if shutil.which(python) is None:
+            return f"there is no interpreter {python}"
+        return None
+
+    def parts(self, place: str) -> Iterable[bytes]:
+        """Its files, and the names and versions of the packages that it runs with."""
+        yield tree_digest(_repository(place, self.main))
+        python = Path(shutil.which(self._python(place)) or "")
+        yield "\0".join(environment_names(python)).encode()
+
+    @property
+    def repository(self) -> Path:
+        """The folder of its repository. Raises VerifierUnavailable if it is not there."""
+        return _repository(self.require(), self.main)
+
+    @property
+    def python(self) -> str:
+        """Its interpreter, by its whole path."""
+        return str(Path(shutil.which(self._python(self.require())) or "").absolute())
+
+    def _python(self, place: str) -> str:
+        own = _repository(place, self.main) / ".venv" / "bin" / "python"
+        given = self.setting("python")
+        return str(Path(given).expanduser()) if given else str(own) if own.is_file() else "python3"
+
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """`unsupported` if its log ends with its message about an operator that it cannot read."""
+        return refusal(given, log)
+
+
+def _repository(place: str, main: str) -> Path:
+    """The folder at `place`, or its parent if that has `main`: some give the folder of the scripts."""
+    folder = Path(place).expanduser().absolute()
+    return folder.parent if not (folder / main).is_file() and (folder.parent / main).is_file() else folder

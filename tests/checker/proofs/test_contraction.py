@@ -15,7 +15,7 @@ from dokimos.checker.proofs.contraction import lipschitz_constants
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Instance, Label
 from tests.checker.files import instance_of, model, question
 

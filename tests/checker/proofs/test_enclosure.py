@@ -21,12 +21,12 @@ from dokimos.constructions.operators import VARIANTS
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.decimal_text import exact_decimal
-from dokimos.properties.model import Box
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
+from dokimos.suites.vnnlib.model import Box
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.checker.files import instance_of, model, question
 from tests.making import shipped_once
 

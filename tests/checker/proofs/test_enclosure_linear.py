@@ -20,7 +20,7 @@ from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.semantics.outward import Interval, point
-from dokimos.networks.semantics.replay import replay
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Instance, Label
 from tests.checker.files import instance_of, model, question
 from tests.checker.proofs.test_relu_tree_outward import exact_question

@@ -14,15 +14,15 @@ import pytest
 from numpy.typing import NDArray
 
 from dokimos.checker import check
-from dokimos.checker.lemmas.routing import RoutedNetwork
+from dokimos.checker.proofs.fixed_routing import RoutedNetwork
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Box, Linear
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import LabelledInstance
-from dokimos.testing.files import repaired
+from dokimos.suites.vnnlib.model import Box, Linear
+from dokimos.testing.statements import repaired
 from tests.checker.proofs.test_nonexpansive import with_weights
 from tests.constructions.siblings import box_of, draw, truth_of
 

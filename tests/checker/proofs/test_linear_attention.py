@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker import prove
-from dokimos.checker.lemmas.attention_graph import GraphReader
-from dokimos.checker.proofs.linear_attention import linear_bound, row_weights
+from dokimos.checker.lemmas.attention import GraphReader
+from dokimos.checker.proofs.attention import linear_bound, row_weights
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Certificate, Label

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from dokimos.checker.base import Proven
 from dokimos.checker.check import prove
-from dokimos.checker.lemmas.linear_graph import MOST_NODES, BoundedGraph
+from dokimos.checker.proofs.linear_bounds import MOST_NODES, BoundedGraph
 from dokimos.core.errors import InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.engine.slope_search import prove_by_slopes
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.semantics.outward import Interval, point
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.reading import read_vnnlib
-from dokimos.provers.slope_search import prove_by_slopes
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Instance, Label
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import instance_of, model, question
 
 #: x + relu(−x) = relu(x): with slope 1 below −relu(−x) is x, which makes 0 of it.

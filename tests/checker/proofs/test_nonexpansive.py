@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from dokimos.checker import check, prove
-from dokimos.checker.lemmas.euclidean import (
+from dokimos.checker.proofs.nonexpansive import (
     LinearLayer,
+    features_of,
     is_cancelling,
     is_not_expanding,
     linear_layer,
     root_above,
 )
-from dokimos.checker.lemmas.nonexpansive import features_of
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.writing import write_vnnlib1
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
-from dokimos.testing.files import repaired
+from dokimos.suites.vnnlib.writer import write_vnnlib1
+from dokimos.testing.statements import repaired
 from tests.constructions.siblings import box_of, draw, truth_of
 
 Array = NDArray[Any]

@@ -11,23 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker.check import prove
-from dokimos.checker.lemmas.half_spaces import HalfSpaces
-from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
-from dokimos.checker.lemmas.relu_pairs import paired, through_difference, through_slopes
+from dokimos.checker.lemmas.relu_layers import HalfSpaces, ReluLayer, relu_layers
 from dokimos.checker.proofs.enclosure import MOST_PIECES
-from dokimos.checker.proofs.paired_relus import MOST_SUMS, MOST_USED, bounding
+from dokimos.checker.proofs.paired_relus import (
+    MOST_SUMS,
+    MOST_USED,
+    bounding,
+    paired,
+    through_difference,
+    through_slopes,
+)
 from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.engine.halving import prove_by_linear_halving
+from dokimos.engine.paired_halving import pairs_of, prove_in_pairs
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.lowering import lower
-from dokimos.properties.model import Linear
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.writing import write_vnnlib1
-from dokimos.provers.linear_halving import prove_by_linear_halving
-from dokimos.provers.paired_halving import pairs_of, prove_in_pairs
 from dokimos.suites.instance import Certificate, Instance, Label
+from dokimos.suites.lowering import lower
+from dokimos.suites.vnnlib.model import Linear
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.checker.files import instance_of, question
 from tests.checker.statements import twins
 

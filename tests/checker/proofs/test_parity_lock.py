@@ -13,17 +13,16 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dokimos.checker.base import Proven
+from dokimos.checker.base import Proven, read_data
 from dokimos.checker.check import prove
-from dokimos.checker.data import read_data
-from dokimos.checker.lemmas.cutting import before
-from dokimos.checker.proofs.parity_lock import ParityLockData, _Recogniser, _without_gate
+from dokimos.checker.lemmas.constraints import before
+from dokimos.checker.proofs.on_other_kinds import ParityLockData, _Recogniser, _without_gate
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import draw, truth_of
 
 #: Six bits of three inputs, in seven equations of three bits.

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker import prove
-from dokimos.checker.lemmas.relu_regions import upper_slope
+from dokimos.checker.proofs.relu_cases import upper_slope
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.suites.instance import Certificate, Label
 from tests.checker.files import instance_of, model, question
@@ -169,7 +169,7 @@ def test_a_property_without_inputs_has_no_proof() -> None:
 
 
 def test_too_many_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.checker.proofs.relu_tree.MOST_LEAVES", 1)
+    monkeypatch.setattr("dokimos.checker.proofs.relu_cases.MOST_LEAVES", 1)
     with pytest.raises(InvalidProof, match="more than 1 leaves"):
         check(proof())
 

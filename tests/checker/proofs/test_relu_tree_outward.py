@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dokimos.checker.check import prove
 from dokimos.constructions.parts.robustness import float32_above, float32_below
 from dokimos.core.errors import InvalidProof, UnreadableFile
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.decimal_text import exact_decimal
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.checker.files import instance_of, model, question
 from tests.checker.small_networks import SmallPolynomial, SmallReluNetwork
 
@@ -262,7 +262,7 @@ def test_an_empty_case_may_be_closed_without_weights() -> None:
 
 
 def test_too_many_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.checker.proofs.relu_tree.MOST_LEAVES", 1)
+    monkeypatch.setattr("dokimos.checker.proofs.relu_cases.MOST_LEAVES", 1)
     small = SmallReluNetwork.draw(np.random.default_rng(0)).lifted(Fraction(1000))
     with pytest.raises(InvalidProof, match="more than 1 leaves"):
         attempt(small, {"splits": [0, -1, -1], "leaves": [NO_CHOICES] * 2})

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker import prove
-from dokimos.checker.proofs.softmax_attention import softmax_bound
+from dokimos.checker.proofs.attention import softmax_bound
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.vnnlib.model import Box, Linear
 from tests.checker.attention_models import (
     assert_sound,
     random_box,

@@ -10,17 +10,17 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dokimos.checker.lemmas.attention_graph import GraphReader
-from dokimos.checker.proofs.linear_attention import row_weights
+from dokimos.checker.lemmas.attention import GraphReader
+from dokimos.checker.proofs.attention import row_weights
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.properties.model import Box
-from dokimos.properties.reading import read_vnnlib
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import LabelledInstance, Semantics
+from dokimos.suites.vnnlib.model import Box
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.testing.search_oracle import outputs_of
 from tests.constructions.siblings import draw
 

@@ -9,9 +9,9 @@ from dokimos.checker.check import check
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, shipped_recipe
 from dokimos.core.errors import ConstructionFailed, InvalidProof
-from dokimos.difficulty.explain.causes import fold, stays
+from dokimos.difficulty.explain.separation import fold, stays
+from dokimos.suites.facts import COMPONENTS
 from dokimos.suites.instance import LabelledInstance
-from dokimos.suites.profile_file import COMPONENTS
 from tests.difficulty.inspections import observe_labelled
 
 SMALL = {"inputs": 24, "spread": 4, "pairs": 10}

@@ -8,10 +8,10 @@ from dokimos.checker import prove
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.constructions.siblings import differing_weights, draw, truth_of
 
 

@@ -10,14 +10,14 @@ from dokimos.checker.check import check
 from dokimos.constructions.base import ATTEMPTS, Unusable
 from dokimos.constructions.families import exact_radius
 from dokimos.constructions.families.exact_radius import ExactRadius
-from dokimos.constructions.parts.hiding import uniform_points
+from dokimos.constructions.parts.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.relu_relaxation import Relaxation
 from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.reading import read_vnnlib
-from dokimos.provers.relu_relaxation import Relaxation
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import draw
 
 SMALL = {"inputs": 6, "width": 6, "distance": 0.1}

@@ -21,11 +21,11 @@ from dokimos.networks.reading import folding
 from dokimos.networks.reading import onnx_file as read
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Property
-from dokimos.properties.violation import violation_at
-from dokimos.properties.writing import write_vnnlib1
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.checker.files import instance_of
 
 #: Operators that can be read, but are not in the suite, whose instances are fixed.

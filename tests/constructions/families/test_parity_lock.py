@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 
 from dokimos.checker.check import prove
-from dokimos.constructions.parts.locked_drafts import enlarged_question
-from dokimos.constructions.parts.parity_equations import ParitySystem, draw_system
-from dokimos.constructions.parts.parity_lock import LockShape, ParityLock, draw_lock
+from dokimos.constructions.parts.locked_networks import enlarged_question
+from dokimos.constructions.parts.parity_gate import (
+    LockShape,
+    ParityLock,
+    ParitySystem,
+    draw_lock,
+    draw_system,
+)
 from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Box
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Instance, Label
+from dokimos.suites.vnnlib.model import Box
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.constructions.siblings import differing_weights, draw, truth_of
 
 SMALL: dict[str, Any] = {"inputs": 4, "bits": 8, "levels": 2, "weight": 3, "width": 4}

@@ -6,11 +6,11 @@ import pytest
 
 from dokimos.checker.check import check
 from dokimos.constructions.families.polynomial import Polynomial
-from dokimos.constructions.parts.hiding import uniform_points
+from dokimos.constructions.parts.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.reading import read_vnnlib
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import draw
 
 SMALL = {"inputs": 12, "width": 6}

@@ -11,8 +11,8 @@ import pytest
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.reading import read_vnnlib
+from dokimos.runtimes.sessions import replay
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import box_of, differing_weights, draw, margin_of, proven_in_float32
 
 FORMS = [{"form": form, "exponent": k} for form in (0, 1, 2) for k in (0, 24, 45)]

@@ -12,7 +12,7 @@ from dokimos.checker.check import prove
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label, Semantics
 from tests.constructions.siblings import (
     Pair,

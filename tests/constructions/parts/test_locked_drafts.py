@@ -13,17 +13,16 @@ from onnx import numpy_helper
 
 from dokimos.checker.check import prove
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.parts.locked_drafts import VIOLATING_SHARE, shape_of
-from dokimos.constructions.parts.locked_networks import lock_branch
-from dokimos.constructions.parts.parity_lock import draw_lock
+from dokimos.constructions.parts.locked_networks import VIOLATING_SHARE, lock_branch, shape_of
+from dokimos.constructions.parts.parity_gate import draw_lock
 from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import GraphBuilder
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
 from dokimos.suites.instance import Label, LabelledInstance
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
 from tests.constructions.siblings import truth_of
 
 SMALL: dict[str, dict[str, Any]] = {

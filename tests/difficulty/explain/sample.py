@@ -8,20 +8,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dokimos.campaigns.journal import Journal
+from dokimos.campaigns.journal import Journal, RunRecord
 from dokimos.campaigns.manifest import describe, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
-from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.rows import Observation, Status
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
-from dokimos.suites.answers import Answer
+from dokimos.suites.facts import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
-from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
+from dokimos.suites.instance import Answer, Certificate, Claim, Label, Semantics, Truth, sha256
 from dokimos.suites.writing import dump_truth, write_index
+from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import styles_of
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.verifiers.execution.limits import Limits, Termination
 
 LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from dokimos.difficulty.explain.causes import isolated_axes, moving_alone
 from dokimos.difficulty.explain.rows import IsolatedAxis, Observation, Status
 from dokimos.difficulty.explain.sentences import axis_in_words
+from dokimos.difficulty.explain.separation import isolated_axes, moving_alone
 from tests.difficulty.explain.sample import seen
 
 S, T = Status.SOLVED, Status.TIMEOUT

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dokimos.campaigns.records import RunRecord
-from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json, trajectories
 from dokimos.difficulty.explain.rows import Account, Explanation, Status, Uniqueness
-from dokimos.execution.limits import Limits
+from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import LIMITS, Made, record, seen, write_campaign, write_suite
 
 QUICK = Resampling(resamples=300)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.interaction import (
     BINS,
     PAIRS,
     balanced_cut,
+    fit,
     interactions,
     quantile_edges,
 )
-from dokimos.difficulty.explain.product_terms import fit
 from dokimos.difficulty.explain.rows import Cell, Interaction, Observation, Status
+from dokimos.difficulty.explain.strata import Resampling
 from tests.difficulty.explain.sample import seen
 
 QUICK = Resampling(resamples=300)

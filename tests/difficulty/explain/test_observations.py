@@ -5,16 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.observations import observe, status_of
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
-from dokimos.execution.outcomes import Termination
-from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.answers import Answer
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Label
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.suites.instance import Answer, Label
+from dokimos.verifiers.base import CertificateStyle
+from dokimos.verifiers.execution.limits import Termination
 from tests.difficulty.explain.sample import Made, profile_of, record
 
 FACTS = Facts("n", "p", 3, {"pairs": 2, "disguise": ["noop"], "odd": True}, None, "there is no profile")

@@ -27,7 +27,7 @@ from dokimos.difficulty.explain.sentences import (
     which_interact,
     which_separates,
 )
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.suites.facts import COMPONENTS
 
 GOOD = Separation(
     subject="v",

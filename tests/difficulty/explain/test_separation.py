@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Separation, Status
 from dokimos.difficulty.explain.separation import ENOUGH, ENOUGH_FAMILIES, Ranking, separations
+from dokimos.difficulty.explain.strata import Resampling
 from tests.difficulty.explain.sample import measured, seen
 
 QUICK = Resampling(resamples=300)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from dokimos.difficulty.explain.breaking_points import best_of_style, find_unique_results
 from dokimos.difficulty.explain.rows import Status, Uniqueness
-from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.verifiers.base import CertificateStyle
 from tests.difficulty.explain.sample import seen
 
 S, T, W = Status.SOLVED, Status.TIMEOUT, Status.WRONG

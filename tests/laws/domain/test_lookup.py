@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains
-from dokimos.laws.language.imports import domain_of
+from dokimos.laws.domain.definition import DomainNotFound, load_domain, shipped_domains
+from dokimos.laws.language.constraints import domain_of
 from dokimos.laws.language.parser import parse_law
 
 CODE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dokimos.laws.domain.user_code import load_module
+from dokimos.laws.domain.functions import load_module
 
 
 def test_an_edit_of_the_same_length_within_the_same_second_is_seen(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.laws.engine.distinct_keys import DistinctKeys, keys_of
+from dokimos.laws.engine.tallies import DistinctKeys, keys_of
 
 _ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=20)
 
@@ -26,7 +26,7 @@ def test_as_a_set_counts(batches: list[list[tuple[int, int]]], width: int) -> No
 
 
 def test_those_that_wait_are_put_in_order_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.engine.distinct_keys._MOST_WAITING", 10)
+    monkeypatch.setattr("dokimos.laws.engine.tallies._MOST_WAITING", 10)
     keys = DistinctKeys()
     for start in range(0, 1000, 7):
         keys.add(np.arange(start, start + 12))

@@ -11,10 +11,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws import real
+from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.features import Layout
-from dokimos.laws.domain.lookup import load_domain
-from dokimos.laws.engine.fuzzing import fuzz
-from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.engine.pools import fuzz, pool_file
 from tests.cli.test_law import run as cli
 
 LAYOUT = Layout([real("a", 0, 1), real("b", -1, 1), real("free")])

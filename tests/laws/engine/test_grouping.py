@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.grouping import _counted
-from dokimos.laws.engine.rates import Rate
+from dokimos.laws.engine.means import Rate
+from dokimos.laws.engine.tallies import _counted
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import MORE_FELONIES, domain, run
 
@@ -36,7 +36,7 @@ def test_words_classes_and_groups() -> None:
 
 
 def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.engine.grouping._MOST_COUNTED", 5)
+    monkeypatch.setattr("dokimos.laws.engine.tallies._MOST_COUNTED", 5)
     found = run(MORE_FELONIES, by=("age",), exhaustive=False, budget=5000)
     assert found.groups[0].rates == ()
     assert "age has too many values to report rates by" in summary(found)

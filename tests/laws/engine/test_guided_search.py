@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws import integer
 from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.models.files import onnx_model
-from dokimos.laws.models.neurons import neuron_function
+from dokimos.laws.models.files import neuron_function, onnx_model
 from dokimos.laws.reporting.page import PageContext, render_page
 from dokimos.laws.reporting.terminal import summary
 from dokimos.laws.reporting.violation_files import save_result

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.laws.engine.means import MeansTally, SetOutcome
-from dokimos.laws.engine.results import LawResult
-from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
+from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law

@@ -10,9 +10,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws import category, real
+from dokimos.laws.engine.draws import find_source
 from dokimos.laws.engine.record_rules import RecordRules
-from dokimos.laws.engine.sources import find_source
-from dokimos.laws.engine.verdicts import headline
+from dokimos.laws.engine.results import headline
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import domain, inputs, run
 

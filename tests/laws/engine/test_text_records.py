@@ -15,7 +15,7 @@ from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language.parser import parse_law
-from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.syntax import LawError
 from dokimos.laws.reporting.case_view import view_case
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 

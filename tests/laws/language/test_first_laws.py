@@ -15,9 +15,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.csv_tables import read_csv_table
+from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.features import Kind
-from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.records import read_csv_table
 from dokimos.laws.engine.results import LawSettings
 from tests.laws.models.test_handing import granted, people
 

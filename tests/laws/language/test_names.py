@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dokimos.api.laws import law_files
-from dokimos.laws.domain.lookup import shipped_domains
-from dokimos.laws.language.names import LIBRARY, name_of
+from dokimos.laws.domain.definition import shipped_domains
 from dokimos.laws.language.parser import read_law
+from dokimos.laws.language.syntax import LIBRARY, name_of
 
 SHIPPED = sorted(LIBRARY.rglob("*.law"))
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dokimos.core.errors import UnreadableFile
 from dokimos.laws.language import parser
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.blocks import Prediction, predictions
+from dokimos.laws.language.formatting import Prediction, predictions
 from dokimos.laws.language.parser import parse_condition, parse_law, read_law
-from dokimos.laws.language.problems import LawError, caret
+from dokimos.laws.language.syntax import LawError, caret
 from dokimos.laws.language.validation import Severity, check_law
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "laws"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dokimos.laws.language.parser import parse_law
-from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.syntax import LawError
 from dokimos.laws.language.validation import check_law
 
 _LAW = "input x1;\n{requires}output d1;\n{{\n d1 = predict(x1)\n}}\nensures {ensures};\n"

@@ -11,8 +11,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.tree import DecisionTreeClassifier
 
 from dokimos.core.errors import InputError
-from dokimos.laws.language.problems import LawError
-from dokimos.laws.models.class_scores import network_classes
+from dokimos.laws.language.syntax import LawError
+from dokimos.laws.models.model import network_classes
 from dokimos.laws.models.objects import object_model
 from tests.laws.toy import domain, inputs, run
 

@@ -16,11 +16,11 @@ import dokimos
 from dokimos.api import law_instances
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout, integer, real
-from dokimos.laws.models import sklearn_trees
+from dokimos.laws.models import estimators
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.same_decisions import expect_same_decisions
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.network_reach import NetworkReach
+from dokimos.laws.proving.network_closing import NetworkReach
 from dokimos.laws.proving.product_layers import ProductInstance
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
@@ -74,7 +74,7 @@ def test_columns_are_found_by_name_in_the_pickle_and_in_the_file(folder: Path) -
     pickled = _pickled(estimator.fit(people[other_order], people["granted"]), folder)
     made = dokimos.convert_model(pickled, folder / "model.json", domain=place)
     assert (made.rows, made.random) == (200, 1000)
-    own = dokimos.laws.domain.lookup.load_domain(place)
+    own = dokimos.laws.domain.definition.load_domain(place)
     answers = estimator.predict(people[other_order]).tolist()
     rows = people[["age", "income", "debt"]].to_numpy(dtype=np.float64)
     for model in (pickled, made.path):
@@ -143,9 +143,9 @@ def test_a_file_that_decides_otherwise_is_not_written(
     estimator = trees.DecisionTreeClassifier(max_depth=5, random_state=2)
     estimator.fit(people[["debt", "income", "age"]], people["granted"])
     pickled = _pickled(estimator, folder)
-    read = sklearn_trees._tree
+    read = estimators._tree
     with monkeypatch.context() as patched:
-        patched.setattr(sklearn_trees, "_tree", lambda tree: replace(read(tree), missing_left=None))
+        patched.setattr(estimators, "_tree", lambda tree: replace(read(tree), missing_left=None))
         done = cli("convert", pickled, "--out", folder / "model.json", "--domain", place)
         assert isinstance(done.exception, InputError)
         assert "where the original decides" in str(done.exception) and "income missing" in str(
@@ -157,7 +157,7 @@ def test_a_file_that_decides_otherwise_is_not_written(
         with pytest.raises(InputError, match="read as trees, it decides"):
             dokimos.verify_law(folder / "laws/monotone_income.law", model=pickled)
     with monkeypatch.context() as patched:
-        patched.setattr(sklearn_trees, "fitted_names", lambda _: [])
+        patched.setattr(estimators, "fitted_names", lambda _: [])
         with pytest.raises(InputError, match=r"row \d+ \(0-based\) of the data: age "):
             dokimos.convert_model(pickled, folder / "model.json", domain=place)
     dokimos.convert_model(pickled, folder / "model.json", domain=place)

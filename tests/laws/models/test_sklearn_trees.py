@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.models.estimators import read_sklearn
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.objects import object_model
-from dokimos.laws.models.sklearn_trees import read_sklearn
 from dokimos.laws.models.trees import Ensemble
 from tests.cli.test_law import run as cli
 

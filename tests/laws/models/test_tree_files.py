@@ -14,8 +14,7 @@ import pytest
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.lookup import load_model
-from dokimos.laws.models.tree_files import read_trees, write_trees
-from dokimos.laws.models.trees import DecisionTree, Ensemble
+from dokimos.laws.models.trees import DecisionTree, Ensemble, read_trees, write_trees
 from tests.json_mutants import mutants
 from tests.laws.models.test_trees import TREE
 

@@ -12,11 +12,10 @@ from dokimos.core.errors import InvalidProof
 from dokimos.laws import real
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.covers import Cover, Cut, ZoneCloser, check_cover
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.question import Cover, Cut, LawQuestion, ZoneCloser, check_cover
 from dokimos.laws.proving.rechecking import state_law
-from dokimos.laws.proving.tree_reach import TreeReach
+from dokimos.laws.proving.tree_search import TreeReach
 from dokimos.laws.proving.zones import Grid, Options, Span, Zone
 from tests.laws.proving.small import LAWS, MORE, SET, forest, plan
 from tests.laws.proving.test_networks import model_of, network, searched, stated

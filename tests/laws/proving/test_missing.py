@@ -21,11 +21,10 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
-from dokimos.laws.proving.row_files import known_rows, save_rows
+from dokimos.laws.proving.row_files import known_rows, save_rows, verify_rows
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.reporting.decision_words import decision_words
+from dokimos.laws.reporting.terminal import decision_words
 from tests.laws.proving.small import BY, LATER, MORE, OTHER, SAME, SET, forest
 from tests.laws.proving.test_networks import model_of, network
 from tests.laws.toy import law

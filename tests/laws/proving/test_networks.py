@@ -13,11 +13,17 @@ from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.case_tables import CaseTables
-from dokimos.laws.proving.covers import Cover, Cut, check_cover
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.network_reach import NetworkReach, RecordColumns, least_difference, products
+from dokimos.laws.proving.network_closing import (
+    NetworkCloser,
+    NetworkReach,
+    RecordColumns,
+    exactly_violated,
+    least_difference,
+    products,
+)
 from dokimos.laws.proving.network_search import search_networks
+from dokimos.laws.proving.question import Cover, Cut, check_cover
 from dokimos.laws.proving.rechecking import BOTH, REAL, StatedLaw, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.searching import Deadline, SearchEnd

@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dokimos.engine.outcome import accepted_truth
+from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.product_layers import product_instance
@@ -17,12 +19,10 @@ from dokimos.laws.proving.searching import ExactCase
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.lowering import lower
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.writing import write_vnnlib1, write_vnnlib2
-from dokimos.provers.accepted_truth import accepted_truth
-from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.suites.instance import Certificate, Instance, Label, Semantics
+from dokimos.suites.lowering import lower
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.writer import write_vnnlib1, write_vnnlib2
 from tests.laws.proving.small import BY, LATER, LAWS, MORE, SET, plan
 from tests.laws.proving.test_networks import network, stated
 from tests.laws.proving.test_trees import _all_cases

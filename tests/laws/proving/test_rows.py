@@ -15,12 +15,19 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision, verify_rows
-from dokimos.laws.proving.row_files import known_rows, read_rows, recheck_rows, save_rows
+from dokimos.laws.proving.row_files import (
+    RowDecision,
+    RowsDecision,
+    known_rows,
+    read_rows,
+    recheck_rows,
+    save_rows,
+    verify_rows,
+)
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.translation import translate
 from dokimos.laws.proving.zones import Options, Span, Zone
-from dokimos.laws.reporting.decision_words import rows_words
+from dokimos.laws.reporting.terminal import rows_words
 from tests.laws.proving.small import MORE, OTHER, SAME, domain, forest, plan, records
 from tests.laws.proving.test_networks import model_of, network, stated
 from tests.laws.toy import law

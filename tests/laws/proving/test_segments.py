@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
-from dokimos.laws.proving.network_reach import NetworkReach
+from dokimos.laws.proving.network_closing import NetworkReach
 from dokimos.laws.proving.picture_zones import possible_decisions
 from dokimos.laws.proving.segments import SegmentReach
 from dokimos.laws.studies.domains.mnist import blur_batch, blurred

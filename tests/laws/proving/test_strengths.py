@@ -20,16 +20,16 @@ from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.covers import Cover, Cut
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.question import Cover, Cut
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import RowsDecision
+from dokimos.laws.proving.row_files import RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.segments import SegmentReach
 from dokimos.laws.proving.strength_deciding import exactly_violates, verify_strengths
 from dokimos.laws.proving.strength_files import StrengthsFile, read_strengths, recheck_strengths
 from dokimos.laws.proving.strengths import row_fractions, state_strengths
-from dokimos.laws.reporting.decision_words import rows_words
+from dokimos.laws.reporting.terminal import rows_words
 from tests.laws.proving.test_networks import network
 from tests.laws.toy import law
 

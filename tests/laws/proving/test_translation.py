@@ -9,9 +9,20 @@ import pytest
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.terms import FALSE, TRUE, Comparison, Either, Every, Quantity, Sign, simplified
 from dokimos.laws.proving.translation import translate
-from dokimos.laws.proving.zones import Options, Span, Zone
+from dokimos.laws.proving.zones import (
+    FALSE,
+    TRUE,
+    Comparison,
+    Either,
+    Every,
+    Options,
+    Quantity,
+    Sign,
+    Span,
+    Zone,
+    simplified,
+)
 from tests.laws import toy
 from tests.laws.proving.small import BY, LATER, MORE, OTHER, SAME, plan
 

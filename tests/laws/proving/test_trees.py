@@ -12,14 +12,12 @@ from dokimos.core.errors import InvalidProof
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.covers import Cover, Cut, check_cover
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.question import Cover, Cut, LawQuestion, check_cover
 from dokimos.laws.proving.rechecking import state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.searching import Deadline
-from dokimos.laws.proving.tree_reach import TreeCloser, TreeReach
-from dokimos.laws.proving.tree_search import search_trees
+from dokimos.laws.proving.tree_search import TreeCloser, TreeReach, search_trees
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.proving.zones import Grid, Options, Span
 from tests.laws.proving.small import LAWS, MORE, domain, forest, plan

@@ -13,13 +13,12 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.locks import only_one
+from dokimos.core.files import only_one
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.repair import measuring, repairing
-from dokimos.laws.repair.kept_repairs import KeptRepairs
-from dokimos.laws.repair.repairing import Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.repairing import KeptRepairs, Repair, RepairedModel, RepairSettings
 from dokimos.laws.repair.training import RepairWay
 from tests.laws.proving.small import MORE, SET, domain, records
 from tests.laws.proving.test_networks import model_of, network

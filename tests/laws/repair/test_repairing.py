@@ -17,12 +17,16 @@ from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.translation import translate
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.repair.linear_part import ScoredNetwork
 from dokimos.laws.repair.repairing import Repair, RepairedModel, RepairSettings
-from dokimos.laws.repair.requirements import SlopeRequirement, slope_requirements
-from dokimos.laws.repair.training import RepairWay, repaired
-from dokimos.laws.reporting.repair_table import repair_table
-from dokimos.networks.semantics.replay import replay
+from dokimos.laws.repair.training import (
+    RepairWay,
+    ScoredNetwork,
+    SlopeRequirement,
+    repaired,
+    slope_requirements,
+)
+from dokimos.laws.reporting.terminal import repair_table
+from dokimos.runtimes.sessions import replay
 from tests.laws.proving.small import LATER, MORE, OTHER, SAME, SET, domain, forest, plan, records
 from tests.laws.proving.test_networks import model_of, network
 from tests.laws.toy import law

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law

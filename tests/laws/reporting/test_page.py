@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.results import LawResult
-from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
+from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.page import PageContext, render_page, write_page
 from tests.cli.test_law import run as cli
 from tests.laws.toy import MORE_FELONIES, run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.reports.figures.png import data_address, png
+from dokimos.reports.figures.counterexample import data_address, png
 
 
 def test_pictures() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.domain.lookup import DOMAINS, shipped_domains, shipped_laws
+from dokimos.laws.domain.definition import DOMAINS, shipped_domains, shipped_laws
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.studies import jobs as study_jobs
 from dokimos.laws.studies.comparison_table import law_rows, markdown

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.domain.definition import load_domain, shipped_laws
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import read_law

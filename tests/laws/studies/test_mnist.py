@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dokimos.constructions.data.packages import NpmFile
 from dokimos.core.errors import InputError
-from dokimos.datasets.packages import NpmFile
-from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.domain.definition import load_domain, shipped_laws
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import read_law
@@ -55,7 +55,8 @@ def test_the_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         return bytes(16) + b"".join(bytes([k]) * 784 for k in range(count))
 
     monkeypatch.setattr(
-        "dokimos.datasets.sources.mnist.fetch_together", lambda files: [content(file) for file in files]
+        "dokimos.constructions.data.pictures.fetch_together",
+        lambda files: [content(file) for file in files],
     )
     split = mnist._load()
     assert split.train.shape == (3, 784) and split.test.shape == (2, 784)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
+from dokimos.laws.domain.definition import Domain, load_domain, shipped_domains, shipped_laws
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.formatting import format_law

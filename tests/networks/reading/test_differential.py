@@ -17,13 +17,13 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import InputError
-from dokimos.crosscheck.cross_check import cross_check
 from dokimos.networks.reading import folding, onnx_file
 from dokimos.networks.reading.lowering import OnnxCall
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics import structural
-from dokimos.networks.semantics.replay import ONNXRUNTIME, REFERENCE_AGREES, load_session, run_session
-from dokimos.testing.files import instance_of, question, stated
+from dokimos.networks.semantics import propagation
+from dokimos.runtimes.cross_check import cross_check
+from dokimos.runtimes.sessions import ONNXRUNTIME, REFERENCE_AGREES, load_session, run_session
+from dokimos.testing.statements import instance_of, question, stated
 from tests.networks.building import Builder
 from tests.networks.reading.random_nodes import DRAWS, OPSETS, Sketch, damage, doubled, drawn
 
@@ -87,7 +87,7 @@ def test_many_damaged_nodes_are_refused_or_mean_what_runtimes_compute(op: str) -
 def test_every_operator_that_is_read_is_drawn() -> None:
     assert {*onnx_file._RULES, *folding._RULES} <= set(DRAWS)
     assert {f"{op} of integers" for op in (*folding._ELEMENTWISE, *folding._REDUCED, "Range")} <= set(DRAWS)
-    moved = {"Identity", "Flatten", "Split", "Squeeze", "Unsqueeze", "Concat", *structural.REARRANGE}
+    moved = {"Identity", "Flatten", "Split", "Squeeze", "Unsqueeze", "Concat", *propagation.REARRANGE}
     assert {f"{op} of integers" for op in moved} <= set(DRAWS)
 
 

@@ -13,8 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.reading.path import read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH
 from tests.networks.runtime import run

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from dokimos.engine.float_bounds import ATTENTION_RULES, AttentionBounds, softmax_ends, without_linear_bound
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.attention_bounds import ATTENTION_RULES, AttentionBounds, softmax_ends
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.linear_bounds import without_linear_bound
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.runtimes.sessions import replay
 
 TOKENS, WIDTH = 3, 2
 

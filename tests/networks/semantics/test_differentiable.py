@@ -5,13 +5,13 @@ from hypothesis import given, settings
 
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
+from dokimos.runtimes.sessions import replay
 from tests.networks.building import Builder
 from tests.networks.graphs import ONE_OF_EACH, models, numbers
 
 torch = pytest.importorskip("torch", reason="torch, which gradients need, is not installed")
 
-from dokimos.networks.semantics.differentiable import TABLE, to_torch  # noqa: E402
+from dokimos.engine.differentiable import TABLE, to_torch  # noqa: E402
 
 #: Operators that are smooth where their step puts them, so that differences approach gradients.
 SMOOTH = (

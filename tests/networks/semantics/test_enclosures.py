@@ -16,8 +16,8 @@ from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics import exact
 from dokimos.networks.semantics.exact import Enclosure, Undecided, enclosures, evaluate, in_float64
-from dokimos.properties.reading import parse_vnnlib
-from dokimos.properties.violation import violation_at
+from dokimos.suites.vnnlib.reader import parse_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH, models
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.reading.path import read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
 from dokimos.networks.semantics.exact import Enclosure, Undecided, bounds_of, evaluate
 from tests.networks.building import Array, Builder, single
 from tests.networks.graphs import ONE_OF_EACH, models

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
+from dokimos.networks.semantics.piecewise_linear import AffineExpression, combine, variable
 
 NUMBERS = st.builds(Fraction, st.integers(-(10**6), 10**6) | st.just(0), st.integers(1, 60))
 TERMS = st.dictionaries(st.integers(0, 4), NUMBERS, max_size=4)

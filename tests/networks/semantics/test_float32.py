@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.networks.semantics.float32 import FLOAT32_MAX, TINY, UNIT_ROUNDOFF, dot_rounding, safe_product
+from dokimos.networks.semantics.outward import FLOAT32_MAX, TINY, UNIT_ROUNDOFF, dot_rounding, safe_product
 
 floats = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0**-126, 2.0**-149, 2.0**-75, 1.0 + 2.0**-23, 1e-30, 1e18, -1e18]),

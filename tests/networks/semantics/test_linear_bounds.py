@@ -12,16 +12,11 @@ pytest.importorskip("torch", reason="torch is not installed")
 import torch
 
 from dokimos.core.errors import UnsupportedOp
+from dokimos.engine.differentiable import to_torch
+from dokimos.engine.float_bounds import LINEAR_RULES, LinearBounds, rectifiers, without_linear_bound
 from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.differentiable import to_torch
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.linear_bounds import (
-    LINEAR_RULES,
-    LinearBounds,
-    rectifiers,
-    without_linear_bound,
-)
 from tests.checker.files import model
 from tests.networks.graphs import ONE_OF_EACH
 from tests.networks.sampling import exactly, random_box

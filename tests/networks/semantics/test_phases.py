@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import UnsupportedOp
+from dokimos.difficulty.phases import PHASE_RULES, Phases, phases
 from dokimos.networks.graph import CORE_OPS
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.phases import PHASE_RULES, Phases, phases
 from tests.checker.files import model
 from tests.difficulty.inspections import dense, observe, unit_box
 from tests.networks.graphs import ONE_OF_EACH
@@ -52,7 +52,7 @@ def test_an_operator_without_a_rule_is_named() -> None:
 def test_what_has_no_nonlinear_unit_is_affine(name: str) -> None:
     """f(a) + f(b) = 2·f((a + b)/2) up to rounding; a nonlinear operator called affine would break it."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from dokimos.networks.semantics.differentiable import to_torch
+    from dokimos.engine.differentiable import to_torch
 
     network = read_onnx(ONE_OF_EACH[name].SerializeToString())
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.networks.semantics.replay import Replayer, replay
+from dokimos.runtimes.sessions import Replayer, replay
 from tests.networks.building import Builder
 from tests.networks.graphs import ONE_OF_EACH, models, numbers
 from tests.shared import SHARED

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.float32 import FLOAT32_MAX, UNIT_ROUNDOFF
-from dokimos.networks.semantics.rounded_tensor import Rounded
-from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
+from dokimos.networks.semantics.outward import FLOAT32_MAX, UNIT_ROUNDOFF, Rounded
+from dokimos.networks.semantics.rounding import ROUNDING_RULES, rounding_bounds
 from tests.networks.graphs import ONE_OF_EACH, models
 from tests.networks.sampling import exactly, float32_network, points_of, random_box, real_value
 

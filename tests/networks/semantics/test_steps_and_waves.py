@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dokimos.difficulty.phases import phases
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import elementary
+from dokimos.networks.semantics import outward
 from dokimos.networks.semantics.exact import Undecided, evaluate
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
-from dokimos.networks.semantics.phases import phases
 from dokimos.networks.semantics.rounding import rounding_bounds
 from tests.networks.building import Builder
 from tests.networks.runtime import run
@@ -171,7 +171,7 @@ def test_no_number_stays_none_through_a_step_or_a_wave() -> None:
 def test_waves_are_enclosed_between_their_extremes(
     function: str, a: float, width: float, share: float
 ) -> None:
-    found = getattr(elementary, function)(Interval(np.array([a]), np.array([a + width])))
+    found = getattr(outward, function)(Interval(np.array([a]), np.array([a + width])))
     inside = getattr(np, function)(a + share * width)
     assert found.lower[0] - 1e-14 <= inside <= found.upper[0] + 1e-14
     assert -1 <= found.lower[0] <= found.upper[0] <= 1

@@ -10,8 +10,8 @@ import pytest
 from onnx import numpy_helper
 
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import GraphBuilder, ModelBuilder, NotFloat32
+from dokimos.runtimes.sessions import replay
 
 
 def halves(**options: bool) -> bytes:

@@ -9,14 +9,11 @@ from dataclasses import replace
 import pytest
 
 from dokimos.difficulty.explain.rows import Status
-from dokimos.reports.figures.breaking import breaking
-from dokimos.reports.figures.cactus import CactusSeries, cactus
-from dokimos.reports.figures.drawing_style import drawing_style
-from dokimos.reports.figures.frame import NARROW, WIDE
-from dokimos.reports.figures.interaction import interaction
-from dokimos.reports.figures.separation import separation
-from dokimos.reports.figures.svg import Figure, Shape, Sheet, outline
+from dokimos.reports.figures.curves import CactusSeries, cactus
+from dokimos.reports.figures.frame import NARROW, WIDE, Figure, Shape, Sheet, outline
+from dokimos.reports.figures.reasons import breaking, interaction, separation
 from dokimos.reports.figures.trajectory import trajectory
+from dokimos.reports.layout.rendering import drawing_style
 from tests.reports.explanation_sample import INTERACTION, curve, separation_row, steps
 
 NASTY = "<b>&\"'</svg>"

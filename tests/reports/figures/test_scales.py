@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dokimos.reports.figures.scales import Tick, fitting, linear, logarithmic, tick_label, two_sided
+from dokimos.reports.figures.frame import Tick, fitting, linear, logarithmic, tick_label, two_sided
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

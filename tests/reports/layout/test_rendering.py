@@ -8,8 +8,7 @@ from importlib import resources
 import pytest
 from jinja2 import UndefinedError
 
-from dokimos.reports.layout.page_head import PageHead, Tile, Tone
-from dokimos.reports.layout.rendering import PALETTE, render
+from dokimos.reports.layout.rendering import PALETTE, PageHead, Tile, Tone, render
 
 HEAD = PageHead(
     title="A title",

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
-from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.families import Families, MatrixCell, TallyRow, matrix_cells, summary_table
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.verifiers.execution.limits import Limits, Termination
 from tests.reports.sample import judgement, sample_judgements
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dokimos.difficulty.explain.rows import Status
-from dokimos.reports.export import report_figures
+from dokimos.reports.exports import report_figures
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.breaking import drawn_curves
+from dokimos.reports.sections.progress import drawn_trajectories
 from dokimos.reports.sections.reasons import reason_figures, strongest_first
-from dokimos.reports.sections.trajectories import drawn_trajectories
 from tests.reports.explanation_sample import INTERACTION, curve, explained
 from tests.reports.sample import sample_judgements
 

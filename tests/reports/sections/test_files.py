@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dokimos.reports.sections.files import Files, file_headline, file_rows
-from dokimos.suites.file_findings import LintFinding, LintSeverity
+from dokimos.reports.sections.published import Files, file_headline, file_rows
+from dokimos.suites.folder import LintFinding, LintSeverity
 
 NOTE = LintFinding("products", LintSeverity.NOTE, "p.vnnlib", None, "it multiplies", "say so")
 ERROR = LintFinding("infix", LintSeverity.ERROR, "q.vnnlib", 3, "between <operands>", "move it")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain, explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
+from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.reports.sections.breaking import CURVES_PRINTED
 from dokimos.reports.sections.reasons import explanation_lines
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 QUICK = Resampling(resamples=200)

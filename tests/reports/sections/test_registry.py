@@ -14,16 +14,14 @@ from rich.text import Text
 
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.tables import TableRows, table
-from dokimos.reports.export import report_figures, report_tables
-from dokimos.reports.figures.svg import Figure
+from dokimos.reports.exports import report_figures, report_tables
+from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.reports.page import render_page
-from dokimos.reports.sections import registry
-from dokimos.reports.sections.base import Command, Section
-from dokimos.reports.sections.registry import SECTIONS, sections
+from dokimos.reports.sections import base
+from dokimos.reports.sections.base import SECTIONS, Command, Section, sections, terminal_lines
 from dokimos.reports.state import state_page
-from dokimos.reports.terminal import terminal_lines
-from dokimos.suites.file_findings import LintFinding, LintSeverity
+from dokimos.suites.folder import LintFinding, LintSeverity
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements
 from tests.reports.sections.test_rules import RUNS
@@ -114,7 +112,7 @@ class Slowest(Section[tuple[SlowRow, ...]]):
 def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slowest]:
     order = {**SECTIONS.targets, Slowest.name: f"{__name__}:Slowest"}
     replaced = PluggableRegistry[Section[Any]]("section", order, group="dokimos.sections", expects=Section)
-    monkeypatch.setattr(registry, "SECTIONS", replaced)
+    monkeypatch.setattr(base, "SECTIONS", replaced)
     yield Slowest()
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from dokimos.judging.naming import Naming
 from dokimos.judging.rules import Mark, Standing
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.page import render_page
 from dokimos.reports.sections.rules import Rules, ScoringRows, disagreement_lines, score_table, scoring_rows

@@ -19,9 +19,8 @@ from dokimos.reports.sections.support import (
     SupportRows,
     support_table,
 )
-from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 
 Known = dict[tuple[str, str], Facts]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from dokimos.execution.limits import Limits
-from dokimos.execution.process import run_limited
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.adapters.marabou import Marabou
 from dokimos.verifiers.base import Query
-from dokimos.verifiers.permissions import allowed_environment
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.process import run_limited
+from dokimos.verifiers.script_guard import allowed_environment
 from tests.scripting import at_least, relu_network
 
 pytestmark = [

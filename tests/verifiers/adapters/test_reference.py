@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from dokimos.checker import Problem
 from dokimos.checker.check import check
-from dokimos.checker.proofs.relu_tree import ReluTree
+from dokimos.checker.proofs.relu_cases import ReluTree
+from dokimos.engine import reference
+from dokimos.engine.reference import decide
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.violation import violation_at
-from dokimos.provers import reference
-from dokimos.provers.reference import decide
-from dokimos.suites.answers import Answer
-from dokimos.suites.truth_file import load_truth
-from dokimos.verifiers.adapters.reference import Reference
+from dokimos.suites.entry import load_truth
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.verifiers.adapters.built_in import Reference
 from dokimos.verifiers.runners import reference as runner
 from tests.checker.files import instance_of, model, question
 from tests.scripting import sigmoid_network

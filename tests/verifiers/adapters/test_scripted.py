@@ -10,14 +10,13 @@ import psutil
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.execution.limits import Limits
-from dokimos.execution.process import run_limited
-from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.suites.instance import Label
-from dokimos.verifiers.adapters.scripted import BEHAVIOURS, Scripted
+from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.verifiers.adapters.built_in import BEHAVIOURS, Scripted
 from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, installed
-from dokimos.verifiers.permissions import allowed_environment
+from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.process import run_limited
+from dokimos.verifiers.script_guard import allowed_environment
 from tests.scripting import instance, script
 
 ONES = (Fraction(1), Fraction(1))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.adapters.vibecheck import Vibecheck
 from dokimos.verifiers.base import Query
+from dokimos.verifiers.execution.limits import Outcome, Termination
 
 
 def answer(tmp_path: Path, result: str, log: str) -> VerifierAnswer:

@@ -10,12 +10,11 @@ import pytest
 
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 from dokimos.verifiers.planted.base import PlantedVerifier, Task, violates
 from dokimos.verifiers.planted.bounder import PlainBounder
-from dokimos.verifiers.planted.catalogue import BOUNDERS, PLANTED
-from dokimos.verifiers.planted.flawed_bounders import FLAWED_BOUNDERS
+from dokimos.verifiers.planted.catalogue import BOUNDERS, FLAWED_BOUNDERS, PLANTED
 from tests.networks.building import Builder
 
 Grow = Callable[[Builder], str]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
+from dokimos.verifiers.planted.base import Misreader
 from dokimos.verifiers.planted.catalogue import PLANTED
-from dokimos.verifiers.planted.misread_networks import MISREAD_NETWORKS
-from dokimos.verifiers.planted.misreader import Misreader
+from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS
 from tests.networks.building import Builder
 
 Array = NDArray[Any]

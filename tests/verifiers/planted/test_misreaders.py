@@ -10,16 +10,14 @@ import pytest
 
 from dokimos.core.errors import VerifierUnavailable
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Box, Case, Linear, Point, Property, Signature
-from dokimos.properties.reading import read_vnnlib
-from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.catalogue import find
-from dokimos.verifiers.planted.base import Sort, Task, answer_to
+from dokimos.verifiers.planted.base import Misreader, Sort, Task, answer_to
 from dokimos.verifiers.planted.catalogue import PLANTED
-from dokimos.verifiers.planted.misreader import Misreader
 from tests.scripting import at_least, instance, relu_network
 
 ONES = (Fraction(1), Fraction(1))

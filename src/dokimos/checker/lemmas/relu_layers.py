@@ -2,27 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from itertools import islice
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
 
-from dokimos.checker.lemmas.affine import affine_layer, in_a_row
-from dokimos.checker.lemmas.case_tree import Leaf, require_relus
-from dokimos.checker.lemmas.float_ends import box_floats, outward
-from dokimos.checker.lemmas.half_spaces import HalfSpaces
-from dokimos.checker.lemmas.relu_lines import FLUSHED, ROUNDED, at_most, loss_of_sum, through_relu
+from dokimos.checker.lemmas.constraints import (
+    Leaf,
+    affine_layer,
+    box_floats,
+    in_a_row,
+    outward,
+    require_relus,
+)
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.expressions import AffineExpression
-from dokimos.networks.semantics.float32 import dot_rounding, safe, safe_product
-from dokimos.networks.semantics.outward import Floats, Interval, down, gamma, point
-from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.networks.semantics.rounded_tensor import Rounded
-from dokimos.properties.model import Box, Conjunction
+from dokimos.networks.semantics.outward import (
+    Floats,
+    Interval,
+    Rounded,
+    dot_rounding,
+    down,
+    gamma,
+    point,
+    safe,
+    safe_product,
+    up,
+)
+from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
+from dokimos.suites.vnnlib.model import Box, Conjunction, Terms
+
+# One ReLU in a linear bound, and what is lost by rounding in float64
+
+
+#: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
+ROUNDED, FLUSHED = 2.0**-52, 2.0**-900
+#: The phase of a ReLU about which a case says nothing, and the corresponding multiplier.
+UNDECIDED = np.zeros(1)
+
+
+def at_most(total: Floats, terms: int) -> Floats:
+    """An upper bound, up to underflow, of a sum of `terms` products >= 0 that was computed as `total`."""
+    return total * (1.0 + 2.0 * gamma(terms + 2))
+
+
+def loss_of_sum(terms: Floats) -> Floats:
+    """What a sum of n terms, each computed in at most two roundings, may be off by.
+
+    Theorem. Each term is within γ_3 of the one meant, relative to itself (the third rounding for which of
+    two is the smaller); adding up loses γ_{n−1} Σ|terms|, and γ_{n−1} + γ_3 <= γ_{n+2}.
+    """
+    count = terms.shape[-1]
+    return np.asarray(gamma(count + 2) * at_most(np.abs(terms).sum(-1), count) + FLUSHED)
+
+
+def through_relu(
+    factors: Floats,
+    arguments: Interval,
+    slopes: Floats,
+    phases: Floats = UNDECIDED,
+    multipliers: Floats = UNDECIDED,
+) -> tuple[Floats, Floats]:
+    """Coefficients of ReLUs turned into coefficients of their arguments, and what is added for each.
+
+    The theorem stands at `BoundedLayers.lines`.
+    """
+    low, high = arguments.lower, arguments.upper
+    silent = phases == 0
+    on, off = (phases > 0) | (silent & (low >= 0)), (phases < 0) | (silent & (low < 0) & (high <= 0))
+    chord = np.nan_to_num(np.clip(high / (high - low), 0.0, 1.0))
+    if_positive, if_negative = (np.where(on, 1.0, np.where(off, 0.0, each)) for each in (slopes, chord))
+    turned = factors * np.where(factors < 0, if_negative, if_positive) - phases * multipliers
+    low, high = (np.where(on | off, 0.0, end) for end in (low, high))
+    shift = np.minimum(-turned * low, (factors - turned) * high)
+    return turned, np.minimum(shift, 0.0)
+
+
+# Boxes cut by half-spaces: bounds of linear functions where inequalities hold besides those of the box
+
+
+@dataclass(frozen=True)
+class HalfSpaces:
+    """The x with factors·x <= limits: [half-spaces, inputs] and [half-spaces], or more axes for boxes."""
+
+    factors: Floats
+    limits: Floats
+
+    @np.errstate(all="ignore")
+    def added(self, rows: Floats, box: Interval) -> tuple[Floats, Floats, Floats]:
+        """Other rows, shifts and losses: rows·x >= rows'·x + shift − lost for x in box and half-spaces.
+
+        Theorem. Where f·x <= c, r·x >= r·x + λ·(f·x − c) = (r + λ·f)·x − λ·c for every λ >= 0; so for one
+        half-space after the other. In float64, fl(r + fl(λ·f)) is off by at most 2^-52·(|r| + |λ·f|),
+        times |x|, and each of the other roundings by 2^-53 of its result.
+        """
+        shift, lost = (np.zeros(rows.shape[:-1]) for _ in range(2))
+        size = box.magnitude
+        for number in range(self.factors.shape[-2]):
+            side, limit = self.factors[..., number, None, :], self.limits[..., number, None]
+            share = _best_share(rows, side, limit, box)
+            more = share[..., None] * side
+            loss = 2 * ROUNDED * (np.abs(rows) + np.abs(more))
+            lost = lost + at_most((loss * size).sum(-1), loss.shape[-1])
+            rows = rows + more
+            moved = np.where(share > 0, share * limit, 0.0)
+            shift = shift - moved
+            lost = lost + ROUNDED * (np.abs(moved) + np.abs(shift)) + FLUSHED * (1.0 + size.sum(-1))
+        return rows, shift, lost
+
+
+def _best_share(rows: Floats, side: Floats, limit: Floats, box: Interval) -> Floats:
+    """For each row a λ >= 0, any of which is sound: where the bound is largest, as a knapsack is filled.
+
+    From the corner of the box at which f·x is least, each input can move one way. Moving takes |f|·width of
+    the room c − f·corner; worth most is what has the largest −r/f, and λ is this where the room ends.
+    """
+    corner = np.where(side > 0, box.lower, box.upper)
+    room = limit - (side * corner).sum(-1)
+    worth = np.nan_to_num(np.where(side != 0, np.maximum(-rows / side, 0.0), 0.0), posinf=0.0)
+    order = np.argsort(-worth, axis=-1, kind="stable")
+    takes = np.broadcast_to(np.abs(side) * (box.upper - box.lower), worth.shape)
+    over = np.cumsum(np.take_along_axis(takes, order, -1), -1) > room[..., None]
+    last = np.take_along_axis(order, over.argmax(-1)[..., None], -1)
+    return np.where(over.any(-1), np.take_along_axis(worth, last, -1)[..., 0], 0.0)
+
+
+@np.errstate(all="ignore")
+def half_spaces(lowest: Floats, factors: Floats, bounds: Sequence[Fraction], box: Interval) -> HalfSpaces:
+    """Half-spaces that hold all x of a box with g(x) <= bound, for functions g above affine ones.
+
+    Theorem. Let g(x) >= lowest + f·x − min f·x, the minimum taken over the box, as `BoundedLayers.lines`
+    states it. Then g(x) <= b implies f·x <= b − lowest + min f·x, which is rounded up here.
+    """
+    corner = np.minimum(factors * box.lower, factors * box.upper)
+    least, most = corner.sum(-1), outward(bounds).upper
+    lost = loss_of_sum(corner) + 2 * ROUNDED * (np.abs(least) + np.abs(lowest) + np.abs(most)) + FLUSHED
+    limits = up((most - lowest + least) + safe(lost))
+    return HalfSpaces(factors, np.where(np.isnan(limits), np.inf, limits))
+
 
 #: How many leaves are bounded at once.
 BATCH = 1024
@@ -317,3 +439,40 @@ class OutwardLeaves:
             each = zip(batch, found.tolist(), bounds, strict=True)
             margins += [leaf.margin(Fraction(lowest) - bound) for leaf, lowest, bound in each]
         return margins
+
+
+# Linear bounds of constraints on many boxes at once
+
+
+#: How many boxes are bounded at once.
+PIECES_AT_ONCE = 64
+#: Layers over many boxes at once.
+Bounding = Callable[[Interval], BoundedLayers]
+
+
+def linear_slacks(
+    bounding: Bounding, conjunction: Conjunction, pieces: Iterable[Box]
+) -> Iterator[Fraction]:
+    """For each box, a lower bound on how much one of the constraints fails at all of its points.
+
+    Theorem. On a box, Σ c·x + Σ d·y is at least what `BoundedLayers.lower_bounds` gives for the rows c and
+    d. A constraint for which that is not finite counts as one that holds by 1.
+    """
+    pending = iter(pieces)
+    while batch := list(islice(pending, PIECES_AT_ONCE)):
+        lower, upper = (np.stack(ends)[:, None, :] for ends in zip(*map(box_floats, batch), strict=True))
+        over = bounding(Interval(lower, upper))
+        rows = rows_of([each.outputs for each in conjunction], len(over.layers[-1].biases))
+        inputs = rows_of([each.inputs for each in conjunction], lower.shape[-1])
+        for bounds in over.lower_bounds(rows, over.silent(1), inputs).tolist():
+            yield max(
+                Fraction(bound) - each.bound if isfinite(bound) else Fraction(-1)
+                for each, bound in zip(conjunction, bounds, strict=True)
+            )
+
+
+def rows_of(terms: Sequence[Terms], size: int) -> Interval:
+    """The factors of each constraint, as a row of length `size`, rounded outward."""
+    dense = [[dict(own).get(k, Fraction(0)) for k in range(size)] for own in terms]
+    found = [outward(row) for row in dense]
+    return Interval(np.stack([row.lower for row in found]), np.stack([row.upper for row in found]))

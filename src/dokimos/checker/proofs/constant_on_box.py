@@ -9,17 +9,20 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven
-from dokimos.checker.data import read_data
-from dokimos.checker.lemmas.cutting import before, behind
-from dokimos.checker.lemmas.rounding_slack import margins
+from dokimos.checker.base import CertificateKind, Problem, Proven, read_data
+from dokimos.checker.lemmas.constraints import before, behind, margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
-from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.properties.model import Box, Linear, Point
+from dokimos.networks.semantics.piecewise_linear import (
+    AffineExpression,
+    PiecewiseLinear,
+    combine,
+    piecewise_linear,
+    variable,
+)
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Linear, Point
 
 
 class ConstantOnBoxData(Struct, frozen=True, forbid_unknown_fields=True):

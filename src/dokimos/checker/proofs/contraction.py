@@ -12,18 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven
-from dokimos.checker.data import NoData, read_data
-from dokimos.checker.lemmas.rounding_slack import margins
+from dokimos.checker.base import CertificateKind, NoData, Problem, Proven, read_data
+from dokimos.checker.lemmas.constraints import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import rational
 from dokimos.networks.semantics.exact import Enclosure, evaluate
-from dokimos.networks.semantics.propagation import propagate
-from dokimos.networks.semantics.structural import REARRANGE
-from dokimos.properties.model import Box, Linear
-from dokimos.properties.violation import slack_range
+from dokimos.networks.semantics.propagation import REARRANGE, propagate
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Linear
+from dokimos.suites.vnnlib.violation import slack_range
 
 Array = NDArray[Any]
 #: A tensor as this proof sees it: how far it moves when the input moves by 1, or a constant's entries.

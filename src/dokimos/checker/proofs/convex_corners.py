@@ -12,15 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven
-from dokimos.checker.data import NoData, read_data
-from dokimos.checker.lemmas.objective import objective, ranges
-from dokimos.checker.lemmas.rounding_slack import margins
+from dokimos.checker.base import CertificateKind, NoData, Problem, Proven, read_data
+from dokimos.checker.lemmas.constraints import margins, objective, ranges
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.expressions import AffineExpression
-from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.properties.model import Box, Linear
+from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Linear
 
 #: At most 2^12 corners are enumerated for one block of inputs that hinges tie together.
 MOST_INPUTS_OF_A_BLOCK = 12

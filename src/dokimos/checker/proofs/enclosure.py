@@ -11,16 +11,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, about
-from dokimos.checker.data import PLACE, Choice, read_data
-from dokimos.checker.lemmas.linear_pieces import linear_slacks
-from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
+from dokimos.checker.base import PLACE, CertificateKind, Choice, Problem, Proven, about, read_data
+from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, linear_slacks, relu_layers
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.properties.model import Box, Conjunction, Linear
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Conjunction, Linear
 
 MOST_PIECES = 20_000
 LEAF = -1

@@ -11,19 +11,16 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, refute
-from dokimos.checker.data import Natural, read_data
-from dokimos.checker.lemmas.cutting import behind
-from dokimos.checker.lemmas.objective import objective
+from dokimos.checker.base import CertificateKind, Natural, Problem, Proven, read_data, refute
+from dokimos.checker.lemmas.constraints import behind, objective
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.float32 import dot_rounding
+from dokimos.networks.semantics.outward import Rounded, dot_rounding
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.networks.semantics.rounded_tensor import Rounded
+from dokimos.networks.semantics.propagation import window_rows
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.networks.semantics.structural import window_rows
-from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Linear
 
 Pairs = tuple[tuple[int, int], ...]
 

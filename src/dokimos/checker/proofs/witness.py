@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, about
-from dokimos.checker.data import NoData, read_data
-from dokimos.checker.lemmas.nonexpansive import rounding_by_norm
-from dokimos.checker.lemmas.rounding_slack import output_errors
-from dokimos.checker.lemmas.routing import rounding_by_routing
+from dokimos.checker.base import CertificateKind, LowerBound, NoData, Problem, Proven, about, read_data
+from dokimos.checker.lemmas.constraints import output_errors
+from dokimos.checker.proofs.fixed_routing import rounding_by_routing
+from dokimos.checker.proofs.nonexpansive import rounding_by_norm
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.exact import Enclosure, Undecided
-from dokimos.properties.model import Box, Point
-from dokimos.properties.violation import slack_range, violations
 from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Point
+from dokimos.suites.vnnlib.violation import slack_range, violations
 
 #: Above this many multiplications, float64 is tried first even if the largest margin is wanted.
 EXACT_LATER = 1 << 21

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import (
     ball,
     float32_above,
@@ -23,13 +22,11 @@ from dokimos.constructions.parts.robustness import (
 )
 from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed
-from dokimos.networks.chain import as_chain
+from dokimos.networks.chain import CancelPair, Permute, as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.rewriting import CancelPair, Permute
-from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.networks.writing.chain_file import write_chain
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
+from dokimos.networks.writing.builder import ModelBuilder, write_chain
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 WEIGHT_STEPS = 2**10
 #: How many inputs a cancelling pair reads.

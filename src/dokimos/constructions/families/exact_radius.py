@@ -13,16 +13,15 @@ import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import ball, first_class_loses, float32_above, float32_below
+from dokimos.engine.layered_networks import forward, nearest_in_region, prove_positive
+from dokimos.engine.outcome import NoProof
+from dokimos.engine.relu_relaxation import Tree
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Point
-from dokimos.provers.base import NoProof
-from dokimos.provers.layered_networks import forward, nearest_in_region, prove_positive
-from dokimos.provers.relu_search import Tree
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Point
 
 WEIGHT_BITS = 6
 POINT_BITS = 10

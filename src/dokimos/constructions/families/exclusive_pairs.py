@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import (
     BOUND_BITS,
     ball,

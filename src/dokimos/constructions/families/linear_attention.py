@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.proofs.linear_attention import linear_bound
+from dokimos.checker.proofs.attention import linear_bound
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
 from dokimos.constructions.parts.robustness import inward, random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed

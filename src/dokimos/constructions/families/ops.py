@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.enclosure import LEAF, halves, real_outputs, refutation
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import choice, knob
+from dokimos.constructions.draft import Draft, choice, knob
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
 
 Floats = NDArray[np.float64]
 

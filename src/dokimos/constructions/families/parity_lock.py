@@ -12,18 +12,16 @@ import numpy as np
 
 from dokimos.checker.proofs.enclosure import LEAF, real_outputs
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import choice, knob
-from dokimos.constructions.parts.locked_drafts import enlarged_box
-from dokimos.constructions.parts.locked_networks import lock_chain
-from dokimos.constructions.parts.parity_lock import LockShape, ParityLock, draw_lock
+from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.parts.locked_networks import enlarged_box, lock_chain
+from dokimos.constructions.parts.parity_gate import LockShape, ParityLock, draw_lock
 from dokimos.constructions.parts.robustness import ball, first_class_loses, inward
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.chain import Chain, Layer, Weights
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.writing.chain_file import write_chain
-from dokimos.properties.model import Box, Property
+from dokimos.networks.writing.builder import write_chain
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Property
 
 CENTRE_BITS = 6
 WEIGHT_BITS = 10

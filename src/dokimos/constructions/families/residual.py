@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.euclidean import LinearLayer, root_above
+from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.parts.needles import inside_by, lost_share
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
@@ -21,7 +21,6 @@ from dokimos.constructions.parts.robustness import (
     inward,
     random_point,
 )
-from dokimos.constructions.parts.tight_twins import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate

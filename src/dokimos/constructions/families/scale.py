@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 WEIGHT_BITS = 10
 #: What keeps every unit active on the box: |w·x| <= 2 for ‖w‖₁ = 1 and x in [−1, 2].

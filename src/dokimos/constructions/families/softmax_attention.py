@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.checker.proofs.softmax_attention import softmax_bound
+from dokimos.checker.proofs.attention import softmax_bound
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
 from dokimos.constructions.parts.robustness import inward
 from dokimos.core.errors import ConstructionFailed

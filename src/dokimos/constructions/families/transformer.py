@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.base import DEFAULT_ULPS
-from dokimos.checker.lemmas.routing import MOST_NUMBERS, RoutedNetwork
+from dokimos.checker.proofs.fixed_routing import MOST_NUMBERS, RoutedNetwork
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.parts.needles import inside_by, lost_share
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
@@ -22,12 +22,11 @@ from dokimos.constructions.parts.robustness import (
     inward,
     random_point,
 )
-from dokimos.constructions.parts.tight_twins import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Box, Property
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Property
 
 Array = NDArray[np.float64]
 

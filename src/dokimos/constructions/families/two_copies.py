@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.knobs import knob
+from dokimos.constructions.draft import Draft, knob
+from dokimos.engine.outcome import NoProof
+from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.provers.base import NoProof
-from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 Array = NDArray[np.float64]
 

@@ -16,20 +16,21 @@ from typing import Any
 import numpy as np
 
 from dokimos.checker.base import LowerBound
-from dokimos.constructions.knobs import knob
-from dokimos.constructions.parts.hiding import uniform_points
+from dokimos.constructions.base import dyadic
+from dokimos.constructions.draft import knob
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
     float32_above,
     float32_below,
     split_evenly,
+    uniform_points,
 )
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.networks.semantics.replay import replay
-from dokimos.properties.model import Point, Property
+from dokimos.runtimes.sessions import replay
+from dokimos.suites.vnnlib.model import Point, Property
 
 WEIGHT_STEPS = 2**10
 #: How far inside the box the twin's counterexample lies, as a share of the radius.
@@ -166,3 +167,23 @@ class NeedleMaker:
             head[1 + h % (self.classes - 1)][h] = gain
         biases = [float32_below(self._bias(row, level)) for row, level in zip(rows, levels, strict=True)]
         return Hinges(rows, biases, head)
+
+
+# Twins of families whose theorem is tight in one corner of the box
+
+
+#: By how much of what the theorem lets it lose class 0 loses in the twin, at most.
+MOST_LOST = Fraction(1, 4)
+#: The witness is a multiple of 2^-POINT_BITS.
+WITNESS_BITS = 20
+
+
+def lost_share(slack: float) -> Fraction:
+    """By how much class 0 loses in the twin's corner, as a share of what the theorem lets it lose."""
+    return min(Fraction(slack), MOST_LOST)
+
+
+def inside_by(epsilon: Fraction, lost: Fraction) -> Fraction:
+    """How far the witness is from the centre: inside the box by a quarter of what is lost, if possible."""
+    radius = dyadic(epsilon * (1 - lost / 4), WITNESS_BITS)
+    return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon

@@ -2,17 +2,17 @@
 
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.difficulty.components.base import Component
+from dokimos.difficulty.components.published import Component
 
 #: The canonical five, by their names in a profile's file.
 CANONICAL: Registry[Component] = Registry(
     "profile component",
     {
-        "gradient_dimension": "dokimos.difficulty.components.gradient_dimension:GradientDimension",
-        "ibp_gap": "dokimos.difficulty.components.ibp_gap:IbpGap",
-        "margin": "dokimos.difficulty.components.margin:LeastMargin",
-        "regions": "dokimos.difficulty.components.regions:Regions",
-        "unstable": "dokimos.difficulty.components.unstable:UnstableFraction",
+        "gradient_dimension": "dokimos.difficulty.components.published:GradientDimension",
+        "ibp_gap": "dokimos.difficulty.components.published:IbpGap",
+        "margin": "dokimos.difficulty.components.published:LeastMargin",
+        "regions": "dokimos.difficulty.components.published:Regions",
+        "unstable": "dokimos.difficulty.components.published:UnstableFraction",
     },
 )
 
@@ -20,9 +20,9 @@ CANONICAL: Registry[Component] = Registry(
 EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     "extra measurement",
     {
-        "attacked_margin": "dokimos.difficulty.components.attacked_margin:AttackedMargin",
-        "crown_bound": "dokimos.difficulty.components.crown_gap:CrownLowerBound",
-        "crown_gap": "dokimos.difficulty.components.crown_gap:CrownGap",
+        "attacked_margin": "dokimos.difficulty.components.bounds:AttackedMargin",
+        "crown_bound": "dokimos.difficulty.components.bounds:CrownLowerBound",
+        "crown_gap": "dokimos.difficulty.components.bounds:CrownGap",
         "curvature": "dokimos.difficulty.components.discarded:Curvature",
         "first_order_ratio": "dokimos.difficulty.components.discarded:FirstOrderMarginRatio",
         "gap_over_margin": "dokimos.difficulty.components.discarded:GapOverMargin",
@@ -34,22 +34,22 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
         "gradient_norm": "dokimos.difficulty.components.discarded:GradientNorm",
         "gradient_variation": "dokimos.difficulty.components.discarded:GradientVariation",
         "ibp_absolute_gap": "dokimos.difficulty.components.discarded:IbpAbsoluteGap",
-        "ibp_bound": "dokimos.difficulty.components.ibp_gap:IbpLowerBound",
-        "inputs": "dokimos.difficulty.components.sizes:Inputs",
+        "ibp_bound": "dokimos.difficulty.components.published:IbpLowerBound",
+        "inputs": "dokimos.difficulty.components.counts:Inputs",
         "layers": "dokimos.difficulty.components.discarded:Layers",
-        "linear_regions": "dokimos.difficulty.components.linear_regions:LinearRegions",
+        "linear_regions": "dokimos.difficulty.components.counts:LinearRegions",
         "linearisation_error": "dokimos.difficulty.components.discarded:LinearisationError",
         "lipschitz_ratio": "dokimos.difficulty.components.discarded:LipschitzMarginRatio",
         "local_lipschitz": "dokimos.difficulty.components.discarded:LocalLipschitz",
-        "margin_high": "dokimos.difficulty.components.bracketed_margin:MarginHigh",
-        "margin_low": "dokimos.difficulty.components.bracketed_margin:MarginLow",
+        "margin_high": "dokimos.difficulty.components.bounds:MarginHigh",
+        "margin_low": "dokimos.difficulty.components.bounds:MarginLow",
         "mean_margin": "dokimos.difficulty.components.discarded:MeanMargin",
-        "nonlinear_units": "dokimos.difficulty.components.sizes:NonlinearUnits",
-        "parameters": "dokimos.difficulty.components.sizes:Parameters",
-        "proof_leaves": "dokimos.difficulty.components.proof_leaves:ProofLeaves",
+        "nonlinear_units": "dokimos.difficulty.components.counts:NonlinearUnits",
+        "parameters": "dokimos.difficulty.components.counts:Parameters",
+        "proof_leaves": "dokimos.difficulty.components.counts:ProofLeaves",
         "relative_linearisation": "dokimos.difficulty.components.discarded:RelativeLinearisation",
         "unstable_regions": "dokimos.difficulty.components.discarded:UnstableTimesRegions",
-        "unstable_units": "dokimos.difficulty.components.sizes:UnstableUnits",
+        "unstable_units": "dokimos.difficulty.components.counts:UnstableUnits",
     },
     group="dokimos.components",
     expects=Component,

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dokimos.difficulty.components.base import Component
-from dokimos.difficulty.components.gradient_dimension import participation
-from dokimos.difficulty.components.ibp_gap import IbpGap
-from dokimos.difficulty.components.margin import not_finite
-from dokimos.difficulty.components.regions import Regions
-from dokimos.difficulty.components.unstable import UnstableFraction
-from dokimos.properties.margins import float_ends
-from dokimos.suites.profile_file import Measurement
+from dokimos.difficulty.components.published import (
+    Component,
+    IbpGap,
+    Regions,
+    UnstableFraction,
+    not_finite,
+    participation,
+)
+from dokimos.suites.facts import Measurement
+from dokimos.suites.vnnlib.margins import float_ends
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Inspection
-    from dokimos.difficulty.sampling import Floats
+    from dokimos.difficulty.inspection import Floats, Inspection
 
 #: How many chords the bending is measured on.
 CHORDS = 200
@@ -185,7 +186,7 @@ class Curvature(OnRequest):
     name, symbol, meaning = "curvature", "bending", "how far chords lie from the margin"
 
     def _of_samples(self, seen: Inspection) -> float:
-        from dokimos.attacks.margin_pass import MarginPass
+        from dokimos.engine.attacks.margin_pass import MarginPass
 
         found = []
         for form, points, case in zip(seen.forms, seen.points, seen.sampled_cases, strict=True):

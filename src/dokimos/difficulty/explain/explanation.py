@@ -10,10 +10,8 @@ from shlex import quote
 from typing import Any
 
 from dokimos.core import strict_json
-from dokimos.core.finite_json import finite
-from dokimos.difficulty.explain.bootstrap import Resampling
-from dokimos.difficulty.explain.breaking_points import breaking_curves
-from dokimos.difficulty.explain.causes import isolated_axes
+from dokimos.core.documents import finite
+from dokimos.difficulty.explain.breaking_points import best_of_style, breaking_curves, find_unique_results
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
@@ -29,15 +27,12 @@ from dokimos.difficulty.explain.rows import (
     TrajectoryStep,
     UniqueResult,
 )
-from dokimos.difficulty.explain.separation import separations
-from dokimos.difficulty.explain.strata import Strata
-from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
-from dokimos.judging.common_set import common_set
+from dokimos.difficulty.explain.separation import isolated_axes, separations
+from dokimos.difficulty.explain.strata import Resampling, Strata
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
-from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement, unchecked_in_words
+from dokimos.judging.verdicts import Judgement, Naming, common_set, unchecked_in_words
 from dokimos.suites.facts import Facts
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.verifiers.base import CertificateStyle
 
 #: The version of what `explanation_to_json` gives.
 SCHEMA = 2

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
-from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.answers import Answer
-from dokimos.suites.facts import Facts
-from dokimos.suites.profile_file import Profile
+from dokimos.suites.facts import Facts, Profile
+from dokimos.suites.instance import Answer
 from dokimos.verifiers.catalogue import styles_of
+from dokimos.verifiers.execution.limits import Termination
 
 #: The worst first.
 SEVERITY = (

@@ -8,10 +8,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Annotated
 
-from dokimos.core.brief import Brief
+from dokimos.core.readable import Brief
 from dokimos.core.tables import Column
-from dokimos.suites.profile_file import COMPONENTS
-from dokimos.verifiers.styles import CertificateStyle
+from dokimos.suites.facts import COMPONENTS
+from dokimos.verifiers.base import CertificateStyle
 
 #: What is compared with timeouts: the canonical five, results of attacks and linear bounds, and the proof.
 EXPLAINING = (*COMPONENTS, "attacked_margin", "crown_gap", "proven_margin")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dokimos.difficulty.components import meaning, symbol
-from dokimos.difficulty.explain.digits import all_digits, three_digits
 from dokimos.difficulty.explain.rows import (
     CLAIM_LEVEL,
     Account,
@@ -19,6 +18,7 @@ from dokimos.difficulty.explain.rows import (
     Uniqueness,
     UniqueResult,
 )
+from dokimos.difficulty.explain.strata import all_digits, three_digits
 
 _LEVEL = f"{100 * CLAIM_LEVEL:g} %"
 _COUNTED = {

@@ -7,7 +7,7 @@ family (and, for a certificate style, within one verifier) only. Instances that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -207,3 +207,59 @@ def _numbered(keys: Sequence[K]) -> tuple[Ints, list[K]]:
 
 def _count(numbers: Ints) -> int:
     return int(numbers.max()) + 1 if len(numbers) else 0
+
+
+# Random resampling: its settings, and intervals by resampling networks within families
+
+
+#: Weights (resamples x results) to the statistics of each resample (resamples x n); nan where it has none.
+Statistic = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How often to resample, permute and simulate, and from which seed."""
+
+    resamples: int = 2000
+    seed: int = 0
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        """A separate generator for each purpose."""
+        return np.random.default_rng([self.seed, purpose])
+
+    def intervals(self, statistic: Statistic, strata: Strata) -> list[tuple[float, float] | None]:
+        """The 95 % percentile interval of each statistic, if at least half of the resamples have a value.
+
+        Resampling n networks gives each a weight of 0, 1, 2, …; statistics are computed for many weightings
+        at once, so that nothing is resampled one by one.
+        """
+        parts = [statistic(weights) for weights in strata.resampled_weights(self.resamples, self.rng(0))]
+        return [self._interval(column) for column in np.concatenate(parts).T] if parts else []
+
+    def _interval(self, found: Floats) -> tuple[float, float] | None:
+        known = found[~np.isnan(found)]
+        if 2 * len(known) < self.resamples:
+            return None
+        low, high = np.quantile(known, [0.025, 0.975])
+        return float(low), float(high)
+
+
+# Numbers in sentences and tables
+
+
+def three_digits(value: float) -> str:
+    """A measured number, to three digits and without an exponent where that is short.
+
+    >>> three_digits(1000.2), three_digits(8024), three_digits(0.00985), three_digits(1.5e9)
+    ('1000', '8020', '0.00985', '1.5e+09')
+    """
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def all_digits(value: float) -> str:
+    """A knob's value as it was given: two values that differ are not written alike.
+
+    >>> all_digits(0.9999999), all_digits(4096.0), all_digits(1e9), all_digits(1e-5)
+    ('0.9999999', '4096', '1e+09', '1e-05')
+    """
+    return f"{value:g}" if float(f"{value:g}") == value else f"{value:.12g}"

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError
-from dokimos.laws.domain.functions import SCORES, DomainFunction
-from dokimos.laws.domain.user_code import explain
+from dokimos.laws.domain.functions import SCORES, DomainFunction, explain
 from dokimos.laws.engine.calls import Failures, block_rng, call_single, single_value
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Frame, Records, column, stack
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.scoring import scoring
+from dokimos.laws.engine.values import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 

@@ -10,7 +10,7 @@ import numpy as np
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.cases import LawCase
-from dokimos.laws.language.blocks import predictions
+from dokimos.laws.language.formatting import predictions
 from dokimos.laws.language.syntax import Law
 
 #: More changed features than this are counted, not listed.

@@ -17,16 +17,21 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.engine.calls import AllFailed, CallSite, Failures, call_function
-from dokimos.laws.engine.equality import NotComparable, NumberAndString, equal
-from dokimos.laws.engine.feature_access import FeatureAccess, NoFeature, Reference
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.scoring import ScoreFunction, score_cases
+from dokimos.laws.engine.values import (
+    FeatureAccess,
+    NoFeature,
+    NotComparable,
+    NumberAndString,
+    Reference,
+    ScoreFunction,
+    equal,
+    score_cases,
+)
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.problems import LawError
-from dokimos.laws.language.references import constant as constant_integer
-from dokimos.laws.language.references import feature_reference
-from dokimos.laws.language.syntax import Expression
+from dokimos.laws.language.syntax import Expression, LawError, feature_reference
+from dokimos.laws.language.syntax import constant as constant_integer
 
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,

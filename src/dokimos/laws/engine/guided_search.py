@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
-from dokimos.laws.engine.drawing import Drawer
+from dokimos.laws.engine.draws import Drawer, InputSource
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, joined
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.sources import InputSource
 from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.models.model import Model
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.definition import Domain, domain_file
 from dokimos.laws.engine.cases import LawCase
-from dokimos.laws.engine.confirmation import put_in_words
+from dokimos.laws.engine.confirmation import put_in_words, run_cases
+from dokimos.laws.engine.draws import find_source, labels_of
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.engine.runner import Runner
-from dokimos.laws.engine.shrinking import run_cases
-from dokimos.laws.engine.sources import find_source, labels_of
+from dokimos.laws.language.formatting import predictions
 from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.lookup import is_code
 from dokimos.laws.models.model import Model
 
 
@@ -71,3 +72,21 @@ def replay_violations(
 
 def _no_labels() -> Any:
     raise InputError("The saved cases do not come from a test set with labels.")
+
+
+# The Python code that replaying a file of violations would run
+
+
+def code_named(law: Law, *, domain: str | None, model: str | None) -> tuple[str, ...]:
+    """Which of the law, the domain and the model that a file names are code, in words; None if none is.
+
+    Shipped domains are ours, and files of numbers (ONNX, trees) are not code.
+    """
+    found = []
+    if predictions(law) is None:
+        found.append(f"the block of its law (line {law.block.at.line})")
+    if domain is not None and (path := domain_file(domain)) is not None:
+        found.append(f"the domain {path}")
+    if model is not None and is_code(model):
+        found.append(f"the model {model}")
+    return tuple(found)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.definition import Domain, load_domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.choices import ChoiceNames
+from dokimos.laws.language.choices import ChoiceNames, rewrite
 from dokimos.laws.language.parser import parse_condition
-from dokimos.laws.language.problems import LawError
-from dokimos.laws.language.rewriting import rewrite
-from dokimos.laws.language.syntax import Expression, Position
+from dokimos.laws.language.syntax import Expression, Law, LawError, Position, Type
 from dokimos.laws.language.type_rules import Typing
-from dokimos.laws.language.value_types import Type
 
 #: The name of the record in the condition of a constraint.
 RECORD = "record"
@@ -85,3 +83,24 @@ def _of_record(expression: Expression, features: frozenset[str]) -> Expression:
     if isinstance(expression, laws.Name) and expression.name in features:
         return laws.FeatureOf(laws.Name(RECORD, at=expression.at), expression.name, at=expression.at)
     return expression
+
+
+# The domain that a law imports
+
+
+def domain_of(
+    law: Law, *, folder: Path | None = None, given: str | Path | None = None, allow_code: bool = True
+) -> Domain | None:
+    """The domain that a law imports, or `given`; None if there is neither.
+
+    If a law imports several, the first one counts, extended by the others. Raises what `load_domain` does,
+    and LawError if a constraint of the domain is wrong.
+    """
+    names = [given] if given is not None else [each.name for each in law.imports]
+    found: Domain | None = None
+    for name in names:
+        domain = load_domain(name, folder=folder, allow_code=allow_code)
+        found = domain if found is None else found.with_functions_of(domain)
+    if found is not None:
+        constraints_of(found)
+    return found

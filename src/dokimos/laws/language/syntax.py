@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from dokimos.core.errors import Place, UnreadableFile
+from dokimos.laws.domain.features import Slot
 
 
 @dataclass(frozen=True)
@@ -253,3 +258,105 @@ class Law:
                 yield from statement.value.walk()
             elif isinstance(statement, Requires | Ensures):
                 yield from statement.condition.walk()
+
+
+# Errors in a law, shown with the line and a caret under the place
+
+
+#: How many characters of a long line are shown on either side.
+_AROUND = 60
+
+
+class LawError(UnreadableFile):
+    """A law that cannot be read or makes no sense. The message ends with the line and a caret under it."""
+
+    def __init__(self, name: str, text: str, at: Position, reason: str) -> None:
+        self.at = at
+        super().__init__(Place(name, at.line, at.column), f"{reason}{caret(text, at)}")
+
+
+def caret(text: str, at: Position) -> str:
+    """The line at `at` and a caret under its column, each after a line break and four spaces."""
+    lines = text.splitlines()
+    if not 1 <= at.line <= len(lines):
+        return ""
+    line, before = lines[at.line - 1], at.column - 1
+    if len(line) > 2 * _AROUND:
+        start, end = max(0, before - _AROUND), before + _AROUND
+        left, right = "…" if start else "", "…" if end < len(line) else ""
+        line, before = f"{left}{line[start:end]}{right}", before - start + len(left)
+    under = "".join("\t" if mark == "\t" else " " for mark in line[:before])
+    return f"\n    {line}\n    {under}^"
+
+
+# What messages, pages and proofs call the law in a file
+
+
+#: A folder for each shipped domain, with the files of its laws.
+LIBRARY = Path(__file__).parents[1] / "studies" / "library"
+
+
+def name_of(path: Path) -> str:
+    """DOMAIN/LAW for a law that comes with Dokimos, as commands take it; for any other, its path."""
+    if not path.is_relative_to(LIBRARY):
+        return str(path)
+    return f"{path.relative_to(LIBRARY).parts[0]}/{path.stem}"
+
+
+# Literal integers in an expression, and features given by a literal name or index
+
+
+def constant(expression: Expression) -> int | None:
+    """The integer value of an expression of literals; None for any other expression."""
+    match expression:
+        case Literal(value=bool()):
+            return None
+        case Literal(value=int() as value):
+            return value
+        case Unary(operator="-", operand=operand):
+            inner = constant(operand)
+            return None if inner is None else -inner
+        case Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
+            sides = constant(left), constant(right)
+            if sides[0] is None or sides[1] is None:
+                return None
+            return {"+": sides[0] + sides[1], "-": sides[0] - sides[1], "*": sides[0] * sides[1]}[operator]
+    return None
+
+
+def feature_reference(expression: Expression, declared: Mapping[str, object]) -> str | int | None:
+    """The feature that an argument of getFeat or setFeat names literally; None if it is computed."""
+    if isinstance(expression, Name) and expression.name not in declared:
+        return expression.name
+    if isinstance(expression, Literal) and isinstance(expression.value, str):
+        return expression.value
+    return constant(expression)
+
+
+# The types of values in a law, and which of them an expression may have
+
+
+class Type(Enum):
+    """The type of a value; ANY if only a run can tell."""
+
+    BOOLEAN = "a truth value"
+    NUMBER = "a number"
+    STRING = "a string"
+    RECORD = "a record"
+    #: An input of a domain that names no features: its records may be strings.
+    PLAIN_RECORD = "a record or a text"
+    NULL = "null"
+    ANY = "any value"
+
+    def may_be(self, *others: Type) -> bool:
+        """Whether a value of this type can be of one of the others."""
+        if self is Type.PLAIN_RECORD and (Type.RECORD in others or Type.STRING in others):
+            return True
+        return self is Type.ANY or self in others
+
+
+def type_of_slot(slot: Slot | None) -> Type:
+    """The type of a feature's values."""
+    if slot is None:
+        return Type.ANY
+    return Type.STRING if slot.feature.holds_strings else Type.NUMBER

@@ -6,16 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dokimos.core.errors import InputError
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Slot
 from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.choices import ChoiceNames
-from dokimos.laws.language.references import constant, feature_reference
 from dokimos.laws.language.set_conditions import is_mean
-from dokimos.laws.language.syntax import Expression, Position
-from dokimos.laws.language.value_types import Type, type_of_slot
+from dokimos.laws.language.syntax import (
+    Expression,
+    Position,
+    Type,
+    constant,
+    feature_reference,
+    type_of_slot,
+)
 
 #: A `forall` over more than this many integers is refused.
 MAX_RANGE = 10_000

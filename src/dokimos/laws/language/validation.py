@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.core.suggestions import did_you_mean
+from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature
 from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.blocks import parse_block
-from dokimos.laws.language.problems import LawError, caret
+from dokimos.laws.language.formatting import parse_block
 from dokimos.laws.language.set_conditions import AROUND_MEANS, is_over_all_tests, outside_means
-from dokimos.laws.language.syntax import Expression, Law, Position
+from dokimos.laws.language.syntax import Expression, Law, LawError, Position, Type, caret
 from dokimos.laws.language.type_rules import Typing
-from dokimos.laws.language.value_types import Type
 
 #: Names that the Python block may use besides Python's own.
 BLOCK_NAMES = ("predict", "MAX_INT", *BUILTINS)

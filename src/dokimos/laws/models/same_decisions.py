@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.models.class_scores import Rows
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.model import Model, Rows
 from dokimos.laws.models.trees import LEAF, Ensemble
 
 #: How many random records are compared.

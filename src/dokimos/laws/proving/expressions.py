@@ -7,14 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.references import constant, feature_reference
-from dokimos.laws.language.syntax import Expression, Position
-from dokimos.laws.proving.terms import ALWAYS, Comparison, Either, Every, Formula, Quantity, Sign, truth
-from dokimos.laws.proving.zones import Number, exact
+from dokimos.laws.language.syntax import Expression, Position, constant, feature_reference
+from dokimos.laws.proving.zones import (
+    ALWAYS,
+    Comparison,
+    Either,
+    Every,
+    Formula,
+    Number,
+    Quantity,
+    Sign,
+    exact,
+    truth,
+)
 
 
 class Refusal(Exception):
@@ -258,3 +269,19 @@ def meaning_of(value: Any, at: Position | None = None) -> Meaning:
     if isinstance(plain, int | float) and plain == plain and abs(plain) != float("inf"):
         return Quantity(exact(plain))
     raise Refusal(f"{plain!r} is not a number that can be compared for all cases", at)
+
+
+# Ends of ranges as float32 numbers, which is what verifiers read
+
+
+def float32_end(value: Number, *, up: bool) -> Fraction:
+    """The number itself where it is a float32, else the nearest that is larger (with `up`) or smaller.
+
+    Raises Refusal if there is none.
+    """
+    near = np.float32(float(value))
+    if (Fraction(float(near)) < value) if up else (Fraction(float(near)) > value):
+        near = np.nextafter(near, np.float32(np.inf if up else -np.inf))
+    if not np.isfinite(near):
+        raise Refusal(f"{float(value):g} is beyond float32")
+    return Fraction(float(near))

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dokimos.laws.proving.case_tables import CaseTables, Table
-from dokimos.laws.proving.covers import Cover, Cut
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.question import Cover, Cut, LawQuestion
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of, undecided
 from dokimos.laws.proving.zones import Options, Span, Zone
 

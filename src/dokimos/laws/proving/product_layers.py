@@ -14,13 +14,12 @@ import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.core.errors import DokimosError
-from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.float32_ends import float32_end
+from dokimos.laws.proving.expressions import Refusal, float32_end
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
-from dokimos.properties.lowering import Lowered
-from dokimos.properties.model import Box, Case, Conjunction, Linear, Point, Property, Signature
+from dokimos.suites.lowering import Lowered
+from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
 #: What a constraint says of inputs, and the constraint.
 _Placed = tuple[dict[int, Fraction], Linear]

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.core.errors import DokimosError, InvalidProof
-from dokimos.core.gzipped import uncompressed
+from dokimos import __version__
+from dokimos.core import strict_json
+from dokimos.core.documents import expect_format
+from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
+from dokimos.core.files import read_whole, write_whole
+from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.engine.record_rules import undeclared_gaps
+from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.model import Model
 from dokimos.laws.models.same_decisions import (
@@ -25,14 +35,13 @@ from dokimos.laws.models.same_decisions import (
     random_cases,
 )
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.covers import Cover, check_cover
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.network_reach import NetworkReach
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.network_closing import NetworkCloser, NetworkReach
+from dokimos.laws.proving.question import Cover, Cut, LawQuestion, check_cover
+from dokimos.laws.proving.results import LawDecision, VerifySettings
 from dokimos.laws.proving.translation import expect_translatable, translate
-from dokimos.laws.proving.tree_reach import TreeCloser, TreeReach
-from dokimos.laws.proving.zones import Grid
+from dokimos.laws.proving.tree_search import TreeCloser, TreeReach
+from dokimos.laws.proving.zones import Grid, Number, exact
 from dokimos.networks.reading.onnx_file import read_onnx
 
 #: The arithmetic in which a proof about a network holds.
@@ -151,3 +160,154 @@ def recheck(plan: LawPlan, model: Model, cover: Cover) -> ProvenClaim:
 def _layout(plan: LawPlan) -> Layout:
     assert plan.domain.layout is not None  # the law was translated
     return plan.domain.layout
+
+
+# What all files of proofs of laws begin with: which law, of which domain and model, in which set
+
+
+#: What a double is, written as a fraction, has at most some 310 digits before and 1,100 digits behind.
+_FRACTION = re.compile(r"-?[0-9]{1,400}(/[1-9][0-9]{0,1200})?")
+
+#: A cover as a file has it: a cut, its variable and where, or null for a leaf, in preorder.
+WrittenCover = list[tuple[int, str] | None]
+
+
+class HeadForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields that every such file has; each kind adds `format`, `version` and its own."""
+
+    dokimos: str = __version__
+    law: str
+    text: str
+    text_sha256: str
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+
+
+Form = TypeVar("Form", bound=HeadForm)
+
+
+@dataclass(frozen=True)
+class SavedHead:
+    """What a file says it is about: believed of nothing but what is checked against it."""
+
+    law: Law
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+
+
+def head_fields(law: Law, domain: Domain, model: Model, settings: VerifySettings) -> dict[str, Any]:
+    """The head of a file to be written, by field of `HeadForm`."""
+    return {
+        "law": law.name,
+        "text": law.text,
+        "text_sha256": hashlib.sha256(law.text.encode()).hexdigest(),
+        "domain": _place_of(domain.place),
+        "model": _place_of(model.name) or "",
+        "model_sha256": model.sha256,
+        "constrained": settings.constrained,
+    }
+
+
+def read_form(path: Path, form: type[Form], format_: str, version: int, what: str) -> Form:
+    """A file as a form that begins with a head. Raises UnreadableFile."""
+    document = strict_json.parse(read_whole(path), file=path)
+    expect_format(document, format_, version, file=path, otherwise=f"is not {what}")
+    found = strict_json.convert(document, form, file=path, what=what)
+    if hashlib.sha256(found.text.encode()).hexdigest() != found.text_sha256:
+        raise UnreadableFile(path, "is damaged: the text of the law was changed.")
+    return found
+
+
+def saved_fields(form: HeadForm) -> dict[str, Any]:
+    """The head of a file that was read, by field of `SavedHead`. Raises LawError."""
+    return {
+        "law": parse_law(form.text, name=form.law),
+        "domain": form.domain,
+        "model": form.model,
+        "model_sha256": form.model_sha256,
+        "constrained": form.constrained,
+    }
+
+
+def format_of(path: Path) -> str:
+    """What a file says it is; empty where it says nothing. Raises UnreadableFile."""
+    document = strict_json.parse(read_whole(path), file=path)
+    found = document.get("format") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def written_cover(cover: Cover) -> WrittenCover:
+    """A cover as a file has it."""
+    return [None if step is None else (step.variable, str(step.at)) for step in cover.steps]
+
+
+def cover_from(steps: Sequence[tuple[int, str] | None], path: Path) -> Cover:
+    """What `written_cover` wrote. Raises UnreadableFile."""
+    return Cover(
+        tuple(None if each is None else Cut(each[0], number_from(each[1], path)) for each in steps)
+    )
+
+
+def number_from(text: str, path: Path) -> Number:
+    """A fraction as `str` writes it: no exponents, whose digits might be without end."""
+    if not _FRACTION.fullmatch(text):
+        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is not a number.")
+    return exact(Fraction(text))
+
+
+def _place_of(named: str | None) -> str | None:
+    """What names a domain or a model, from any folder: the whole path where it is a file."""
+    return str(Path(named).absolute()) if named is not None and Path(named).is_file() else named
+
+
+# Proofs of laws as JSON files: what was proven, for which model, and the cover that proves it
+
+
+FORMAT = "dokimos-law-proof"
+_VERSION = 1
+
+
+class _ProofForm(HeadForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the file holds."""
+
+    format: str = FORMAT
+    version: int = _VERSION
+    over: str
+    semantics: str
+    cover: WrittenCover
+
+
+@dataclass(frozen=True)
+class SavedProof(SavedHead):
+    """The claim in a file and its proof: not trusted until it is checked."""
+
+    over: str
+    semantics: str
+    cover: Cover
+
+
+def save_proof(decision: LawDecision, path: Path) -> None:
+    """Write the proof of a law."""
+    assert decision.cover is not None  # it is proven
+    form = _ProofForm(
+        **head_fields(decision.law, decision.domain, decision.model, decision.settings),
+        over=decision.over,
+        semantics=decision.semantics,
+        cover=written_cover(decision.cover),
+    )
+    write_whole(path, strict_json.write(form, indent=None))
+
+
+def read_proof(path: Path) -> SavedProof:
+    """What a file says. Raises UnreadableFile."""
+    form = read_form(path, _ProofForm, FORMAT, _VERSION, "a proof of a law")
+    return SavedProof(
+        **saved_fields(form),
+        over=form.over,
+        semantics=form.semantics,
+        cover=cover_from(form.cover, path),
+    )

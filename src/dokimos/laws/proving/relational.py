@@ -14,13 +14,22 @@ from itertools import combinations, product
 from math import prod
 
 from dokimos.laws.domain.features import Kind, Slot
-from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.float32_ends import float32_end
+from dokimos.laws.proving.expressions import Refusal, float32_end
 from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.terms import Comparison, Either, Formula, Quantity, Sign
-from dokimos.laws.proving.zones import Grid, Options, Span, Values, Zone
+from dokimos.laws.proving.zones import (
+    Comparison,
+    Either,
+    Formula,
+    Grid,
+    Options,
+    Quantity,
+    Sign,
+    Span,
+    Values,
+    Zone,
+)
 from dokimos.networks.graph import Network
-from dokimos.properties.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
+from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 
 #: The most conjunctions that a property may have.
 _MOST_CONJUNCTIONS = 10_000

@@ -11,7 +11,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.covers import Cover
+from dokimos.laws.proving.question import Cover
 
 
 class LawAnswer(Enum):

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dokimos.laws.proving.covers import Cover, Cut
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.terms import Comparison, Formula, comparisons
-from dokimos.laws.proving.zones import Number, Options, Span, Zone, exact
+from dokimos.laws.proving.question import Cover, Cut, LawQuestion
+from dokimos.laws.proving.zones import Comparison, Formula, Number, Options, Span, Zone, comparisons, exact
 
 ExactCase = tuple[Number, ...]
 

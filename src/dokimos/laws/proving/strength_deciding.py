@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.covers import Cover, Cut
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.question import Cover, Cut
 from dokimos.laws.proving.rechecking import REAL
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
+from dokimos.laws.proving.row_files import RowDecision, RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.segments import SegmentReach
 from dokimos.laws.proving.strengths import (

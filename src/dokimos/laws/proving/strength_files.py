@@ -21,9 +21,9 @@ from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.covers import Cover
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.proof_heads import (
+from dokimos.laws.proving.question import Cover
+from dokimos.laws.proving.rechecking import (
     HeadForm,
     SavedHead,
     WrittenCover,
@@ -35,7 +35,7 @@ from dokimos.laws.proving.proof_heads import (
     written_cover,
 )
 from dokimos.laws.proving.results import LawAnswer
-from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
+from dokimos.laws.proving.row_files import RowDecision, RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.strength_deciding import exactly_violates, runs_violate
 from dokimos.laws.proving.strengths import StrengthLaw, row_fractions, state_strengths

@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 from dokimos.checker.lemmas.relu_layers import ReluLayer
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind
-from dokimos.laws.domain.user_code import explain
+from dokimos.laws.domain.functions import explain
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.covers import Cover, check_covers
 from dokimos.laws.proving.expressions import ExpressionReader, Meaning, Refusal, meaning_of
-from dokimos.laws.proving.network_reach import read_layers, rounded_down
+from dokimos.laws.proving.network_closing import read_layers, rounded_down
 from dokimos.laws.proving.picture_zones import possible_decisions
+from dokimos.laws.proving.question import Cover, check_covers
 from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.proving.terms import FALSE, TRUE, Every, simplified
 from dokimos.laws.proving.translation import expect_translatable
-from dokimos.laws.proving.zones import Grid, Span, Zone
+from dokimos.laws.proving.zones import FALSE, TRUE, Every, Grid, Span, Zone, simplified
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,

@@ -14,20 +14,26 @@ from dokimos.laws.language.constraints import RECORD, constraints_of
 from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
 from dokimos.laws.proving.question import CaseVariable, ForbiddenDecisions, LawQuestion, PredictedRecord
-from dokimos.laws.proving.terms import (
+from dokimos.laws.proving.zones import (
     ALWAYS,
     FALSE,
     Comparison,
     Either,
     Every,
     Formula,
+    Grid,
+    Number,
+    Options,
     Quantity,
     Sign,
+    Span,
+    Values,
+    Zone,
     comparisons,
+    exact,
     simplified,
     with_terms,
 )
-from dokimos.laws.proving.zones import Grid, Number, Options, Span, Values, Zone, exact
 
 #: The most combinations of decisions that are enumerated.
 _MOST_COMBINATIONS = 10_000

@@ -12,17 +12,15 @@ from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving.case_tables import CaseTables
+from dokimos.laws.proving.case_tables import CaseTables, falsify
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.falsifying import falsify
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.network_search import search_networks
 from dokimos.laws.proving.rechecking import StatedLaw, planned, state_law
-from dokimos.laws.proving.replaying import CaseReplay
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.row_zones import CaseReplay
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
-from dokimos.laws.proving.tree_reach import TreeCloser
-from dokimos.laws.proving.tree_search import search_trees
+from dokimos.laws.proving.tree_search import TreeCloser, search_trees
 
 #: The share of the remaining time spent on random draws, and on a guided search, for violations.
 _DRAWING_SHARE, _GUIDED_SHARE = 0.1, 0.5

@@ -3,20 +3,146 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.adam import Adam
 from dokimos.core.errors import packages_missing
+from dokimos.engine.differentiable import Adam
+from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.repair.linear_part import Layers, ScoredNetwork
-from dokimos.laws.repair.requirements import SlopeRequirement
+from dokimos.laws.proving.network_closing import limits_of
+from dokimos.laws.proving.question import LawQuestion
 from dokimos.networks.semantics.outward import Floats
+from dokimos.networks.writing.builder import ModelBuilder
+
+# What laws require of the slopes of a network's scores: enough for them to hold on the whole domain
+
+
+@dataclass(frozen=True, order=True)
+class SlopeRequirement:
+    """sign · (score of class `above` − score of class `below`) must not fall as the column grows."""
+
+    above: int
+    below: int
+    column: int
+    sign: int
+
+    @property
+    def direction(self) -> int:
+        """1 if a larger value must lead to a higher class, −1 if to a lower one."""
+        return self.sign if self.above > self.below else -self.sign
+
+
+def slope_requirements(questions: Iterable[LawQuestion]) -> tuple[SlopeRequirement, ...]:
+    """Conditions that suffice for the laws behind these questions to hold, wherever the records are.
+
+    Theorem. Let a law forbid that record r is decided a and record s is decided b ≠ a, and let s − r be of
+    one sign in each column in which they differ. If score a − score b grows with none of these columns
+    against that sign, it does not fall from r to s, so these decisions are not possible (`NetworkCloser`).
+
+    Raises Refusal if a law is about anything but the sign of slopes: a choice, a number that may move
+    either way, one record, or decisions that must not change at all.
+    """
+    found = {each for question in questions for each in _of(question)}
+    for each in found:
+        if SlopeRequirement(each.below, each.above, each.column, each.sign) in found:
+            raise Refusal("a feature must make no difference at all; remove it from the model instead")
+    return tuple(sorted(found))
+
+
+def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
+    if len(question.records) < 2:
+        raise Refusal(f"{question.law}: the law is about one record, not about how scores change")
+    for forbidden in question.forbidden:
+        moved = False
+        for r, s in combinations(range(len(question.records)), 2):
+            a, b = forbidden.classes[r], forbidden.classes[s]
+            if a != b:
+                moved = True
+                for column, sign in _moved(question, r, s):
+                    yield SlopeRequirement(a, b, column, sign)
+        if not moved:
+            raise Refusal(f"{question.law}: the law forbids a decision whatever the other records get")
+
+
+def _moved(question: LawQuestion, r: int, s: int) -> Sequence[tuple[int, int]]:
+    """The columns in which two records differ, and the sign of the difference."""
+    first, second = question.records[r], question.records[s]
+    found = []
+    for slot, one, other in zip(question.layout.slots, first.features, second.features, strict=True):
+        if one == other:
+            continue
+        name = slot.feature.name
+        if slot.feature.kind is Kind.CHOICE:
+            raise Refusal(f"{question.law}: moves {name}, which is a choice and so has no slope")
+        difference = other.plus(one, -1)
+        ends, limits = difference.ends(question.zone), limits_of(question, difference)
+        if max(ends[0], limits[0]) >= 0:
+            found.append((slot.start, 1))
+        elif min(ends[1], limits[1]) <= 0:
+            found.append((slot.start, -1))
+        else:
+            raise Refusal(f"{question.law}: moves {name} either way")
+    return found
+
+
+# ReLU networks with a linear part, which ReLUs that are always on carry through the layers
+
+
+Layers = Sequence[tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class ScoredNetwork:
+    """x ↦ (the ReLU layers at x) + linear·x. Weights and biases of all layers; `linear` may be 0."""
+
+    layers: tuple[tuple[Floats, Floats], ...]
+    linear: Floats
+
+    def __call__(self, rows: Floats) -> Floats:
+        """The scores of each row, in doubles."""
+        values = np.asarray(rows, dtype=np.float64)
+        for number, (weight, bias) in enumerate(self.layers):
+            values = (np.maximum(values, 0.0) if number else values) @ weight.T + bias
+        return np.asarray(values + np.asarray(rows, dtype=np.float64) @ self.linear.T)
+
+    def onnx(self, low: Floats, high: Floats) -> bytes:
+        """The network as an ONNX file, for inputs between `low` and `high`.
+
+        Each nonzero row of `linear` becomes one more ReLU in each layer, with a bias that keeps it above 0
+        for all of these inputs; the last layer subtracts the bias again.
+        """
+        carried = np.flatnonzero(self.linear.any(axis=1)) if len(self.layers) > 1 else np.zeros(0, int)
+        rows = self.linear[carried]
+        shift = 1.0 - np.minimum(rows * low, rows * high).sum(axis=1)
+        builder = ModelBuilder([len(low)])
+        for number, (weight, bias) in enumerate(self.layers):
+            last = number == len(self.layers) - 1
+            if number == 0:
+                weight = weight + self.linear if last else np.vstack([weight, rows])
+                bias = bias if last else np.concatenate([bias, shift])
+            elif last:
+                back = np.zeros((len(weight), len(carried)))
+                back[carried, np.arange(len(carried))] = 1.0
+                weight, bias = np.hstack([weight, back]), bias - back @ shift
+            else:
+                one = np.eye(len(carried))
+                beside = np.zeros((len(weight), len(carried)))
+                weight = np.block([[weight, beside], [np.zeros((len(carried), weight.shape[1])), one]])
+                bias = np.concatenate([bias, np.zeros(len(carried))])
+            builder = (builder.relu() if number else builder).affine(_single(weight), _single(bias))
+        return builder.build(len(self.layers[-1][1]))
+
+
+def _single(values: Floats) -> Floats:
+    return values.astype(np.float32).astype(np.float64)
+
 
 _BATCH, _RATE = 64, 4e-3
 #: The least change of the scores, over the whole range of a feature, in the direction that a law requires.

@@ -16,9 +16,9 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.descriptions import decision_name
-from dokimos.laws.language.blocks import predictions
+from dokimos.laws.language.formatting import predictions
 from dokimos.laws.language.syntax import Law
-from dokimos.reports.figures.png import data_address, png
+from dokimos.reports.figures.counterexample import data_address, png
 
 #: Rows of a table, or characters of a text, beyond this are left out, and the page says so.
 _MOST_ROWS = 14

@@ -10,14 +10,12 @@ from dokimos.core.errors import DokimosError
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving import proof_files
+from dokimos.laws.proving import rechecking
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.proof_files import read_proof
-from dokimos.laws.proving.proof_heads import format_of
-from dokimos.laws.proving.rechecking import StatedLaw, state_law
-from dokimos.laws.proving.replaying import CaseReplay
+from dokimos.laws.proving.rechecking import StatedLaw, format_of, read_proof, state_law
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.row_zones import CaseReplay
 from dokimos.laws.proving.verifying import confirms
 from dokimos.laws.reporting import violation_files
 from dokimos.laws.reporting.violation_files import read_violations
@@ -33,7 +31,7 @@ def known_decision(path: Path, plan: LawPlan, model: Model, settings: VerifySett
         stated = state_law(plan, model)
         none = replace(none, over=stated.question.over, left_out=stated.left_out)
         match format_of(path):
-            case proof_files.FORMAT:
+            case rechecking.FORMAT:
                 found = _proven(path, none, stated)
             case violation_files.FORMAT:
                 found = _violated(path, none, plan, stated)

@@ -12,10 +12,9 @@ from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.descriptions import which_case
-from dokimos.laws.engine.grouping import NamedRates
-from dokimos.laws.engine.rates import Rate, percent
-from dokimos.laws.engine.results import LawResult
-from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
+from dokimos.laws.engine.means import Rate, percent
+from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
+from dokimos.laws.engine.tallies import NamedRates
 from dokimos.laws.reporting.case_view import CaseView, view_case
 from dokimos.laws.reporting.terminal import (
     guided_remark,
@@ -23,9 +22,8 @@ from dokimos.laws.reporting.terminal import (
     over_all_remarks,
     unconfirmed_remarks,
 )
-from dokimos.reports.figures.scales import linear
-from dokimos.reports.layout.page_head import PageHead, Tile, Tone
-from dokimos.reports.layout.rendering import render
+from dokimos.reports.figures.frame import linear
+from dokimos.reports.layout.rendering import PageHead, Tile, Tone, render
 
 #: How many violations of each law are shown with their records; the others are in the JSON files.
 _SHOWN = 12

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dokimos.laws.engine.descriptions import which_case
-from dokimos.laws.engine.grouping import NamedRates
-from dokimos.laws.engine.means import SetOutcome
-from dokimos.laws.engine.rates import percent
-from dokimos.laws.engine.results import LawResult
-from dokimos.laws.engine.verdicts import LawVerdict, verdict_of, why_untested
+from dokimos.laws.engine.means import SetOutcome, percent
+from dokimos.laws.engine.results import LawResult, LawVerdict, verdict_of, why_untested
+from dokimos.laws.engine.tallies import NamedRates
+from dokimos.laws.proving.results import LawAnswer, LawDecision
+from dokimos.laws.proving.row_files import RowsDecision
+from dokimos.laws.repair.measuring import ModelMeasures
+from dokimos.laws.repair.repairing import RepairedModel
 
 
 def summary(result: LawResult, *, shown: int = 3) -> str:
@@ -137,3 +141,93 @@ def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
     """A line for each group; without intervals if `exact`."""
     texts = [(name, rate, f"{percent(rate.value)} %" if exact else str(rate)) for name, rate in rates]
     return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in texts]
+
+
+# The outcome of deciding a law for every case, for a terminal
+
+
+def decision_words(decision: LawDecision) -> str:
+    """The answer, the set that it is about, which step decided, and the case that violates the law."""
+    took = f"{decision.step}, {decision.seconds:.1f} s"
+    head = f"{decision.law.name}: {decision.answer.value}"
+    match decision.answer:
+        case LawAnswer.PROVEN:
+            zones = 0 if decision.cover is None else decision.cover.leaves
+            checked = f"{zones:,} zone{'s' * (zones != 1)}, each checked"
+            left_out = f"\n  but {decision.left_out}" if decision.left_out else ""
+            return f"{head} for {decision.over}, {decision.semantics} ({took}; {checked}){left_out}"
+        case LawAnswer.VIOLATED:
+            words = "" if decision.violation is None else f"\n  - {decision.violation.words}"
+            return f"{head} in {decision.over} ({took}){words}"
+        case LawAnswer.REFUSED:
+            return f"{head}: {decision.reason}"
+    return f"{head}: {share_words(decision.share)} of {decision.over} is undecided ({took})"
+
+
+def rows_words(decision: RowsDecision) -> str:
+    """How many rows have which answer."""
+    head = f"{decision.law.name} {decision.over or f'± {decision.tolerance.words}'}"
+    if decision.reason:
+        return f"{head}: refused: {decision.reason}"
+    answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)
+    counts = ", ".join(f"{decision.count(each):,} {each.value}" for each in answers)
+    single = sum(each.in_float32 and not each.is_empty for each in decision.rows)
+    more = f"; {single:,} proven in float32 too" if single else ""
+    if decision.empty:
+        more += f"; {decision.empty:,} without cases"
+    if decision.outside:
+        more += f"; {decision.outside:,} outside the domain"
+    took = f"{decision.seconds:.1f} s of processor time"
+    return f"{head}: {counts} of {len(decision.rows):,} rows, {decision.semantics} ({took}{more})"
+
+
+def share_words(share: float) -> str:
+    """A share in percent, with three significant digits."""
+    return f"{100 * share:.3g} %"
+
+
+# The costs and benefits of repairs of a network, as a table
+
+
+_HEAD = (
+    "model",
+    "seed",
+    "laws proven / violated / open",
+    "accuracy",
+    "answers kept",
+    "violations at held-out rows",
+    "at draws from the ranges",
+    "effect of the features",
+)
+
+
+_NO_ACCURACY = (
+    "Accuracy is unknown: the domain has no `labels`, or does not say by `unseen` which rows the network "
+    "was not trained on."
+)
+
+
+def repair_table(made: Sequence[RepairedModel], way: str) -> str:
+    """Markdown with two lines for each seed: the original network, and the repaired one."""
+    lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
+    for each in made:
+        lines.append(_line("as it was", each.seed, each.before))
+        lines.append(_line(way, each.seed, each.after))
+    if all(each.after.accuracy is None for each in made):
+        lines += ["", _NO_ACCURACY]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, seed: int, measured: ModelMeasures) -> str:
+    answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)
+    cells = (
+        name,
+        str(seed),
+        " / ".join(str(measured.count(each)) for each in answers),
+        "unknown" if measured.accuracy is None else f"{100 * measured.accuracy:.1f} %",
+        f"{100 * measured.agreement:.1f} %",
+        f"{measured.violations:,} of {measured.cases:,}",
+        f"{measured.range_violations:,}",
+        f"{100 * measured.effect:.1f} %",
+    )
+    return "| " + " | ".join(cells) + " |"

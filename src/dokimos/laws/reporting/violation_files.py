@@ -12,12 +12,11 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
+from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import Count, expect_format
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
-from dokimos.laws.engine.means import SetOutcome, SetVerdict
-from dokimos.laws.engine.rates import Rate
+from dokimos.laws.engine.means import Rate, SetOutcome, SetVerdict
 from dokimos.laws.engine.replay import SavedViolations
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.language.parser import parse_law

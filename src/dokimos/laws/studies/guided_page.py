@@ -6,10 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
 from dokimos.laws.studies.guided_table import LEVEL, CurvePoint, Difference, PairedRuns, curve, differences
-from dokimos.reports.figures.drawing_style import drawing_style
-from dokimos.reports.figures.frame import Area, draw_axes, draw_keys, series_class
-from dokimos.reports.figures.scales import AxisScale, linear
-from dokimos.reports.figures.svg import Figure, Sheet, at
+from dokimos.reports.figures.frame import (
+    Area,
+    AxisScale,
+    Figure,
+    Sheet,
+    at,
+    draw_axes,
+    draw_keys,
+    linear,
+    series_class,
+)
+from dokimos.reports.layout.rendering import drawing_style
 
 _HEAD = """# Guided training of a policy for LunarLander
 

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
+from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import Count, expect_format
 
 FORMAT = "dokimos-guided-training"
 _VERSION = 1

@@ -15,8 +15,7 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
-from dokimos.laws.domain.definition import Domain, call_domain
-from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
+from dokimos.laws.domain.definition import Domain, call_domain, load_domain, shipped_domains, shipped_laws
 from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
+from dokimos.core.files import home, write_whole
 
 
 def kept_file(place: str, make: Callable[[], bytes]) -> Path:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.features import Layout
-from dokimos.laws.engine.fuzzing import fuzz
-from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.engine.pools import fuzz, pool_file
 from dokimos.laws.studies.domains import lunar_lander
 from dokimos.laws.studies.extras import needed
 from dokimos.laws.studies.kept_files import kept_file, key_of

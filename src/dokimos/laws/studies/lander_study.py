@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.features import Feature, Layout
-from dokimos.laws.engine.fuzzing import fuzz
-from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.engine.pools import fuzz, pool_file
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.studies.kept_files import kept_file, kept_model, key_of
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.studies.kept_files import kept_model, key_of
-from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.runtimes.sessions import replay
 
 Matrix = NDArray[Any]
 Labels = NDArray[np.int64]

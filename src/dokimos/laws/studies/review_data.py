@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.datasets.packages import WheelFile
+from dokimos.constructions.data.packages import WheelFile
 from dokimos.laws.engine.pools import pool_file
 from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.sentence_encoder import VECTOR, Encoder, Vectors

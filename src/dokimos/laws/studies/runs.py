@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
+from dokimos.core.documents import Count, expect_format
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import Count, expect_format
 
 FORMAT = "dokimos-law-study"
 _VERSION = 1

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from dokimos.constructions.data.packages import WheelFile
 from dokimos.core import strict_json
-from dokimos.datasets.packages import WheelFile
 from dokimos.laws.studies.tokenizer import WordPiece
 from dokimos.networks.writing.builder import GraphBuilder, InputType
 

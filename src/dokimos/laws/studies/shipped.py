@@ -9,9 +9,8 @@ from typing import Protocol
 
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
-from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.domain.lookup import shipped_domains
-from dokimos.laws.language.names import LIBRARY
+from dokimos.laws.domain.definition import Domain, read_domain, shipped_domains
+from dokimos.laws.language.syntax import LIBRARY
 
 
 def _shipped(name: str) -> Domain:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.adam import Adam
+from dokimos.engine.differentiable import Adam
 from dokimos.laws.studies.extras import needed
 from dokimos.laws.studies.speech_synthesis import LENGTH, RATE
 from dokimos.networks.writing.builder import GraphBuilder

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.models.tree_files import read_trees, write_trees
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
 from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.network_training import Labels, Matrix, Study, rightness
 

@@ -12,9 +12,8 @@ import onnx
 from numpy.typing import NDArray
 
 from dokimos.core.errors import OversizedOp, UnreadableFile, UnsupportedOp
-from dokimos.networks.core_shapes import output_shape
-from dokimos.networks.graph import Attribute, Network, Node, Shape
-from dokimos.networks.semantics import structural
+from dokimos.networks.graph import Attribute, Network, Node, Shape, output_shape
+from dokimos.networks.semantics import propagation
 
 Array = NDArray[Any]
 
@@ -28,7 +27,7 @@ _CONSTANT = 32
 MOST_INTEGERS = 1 << 22
 #: More axes than any network has; numpy knows 64, and some rules need a few of their own.
 MOST_AXES = 32
-_FOLDED = frozenset({*structural.REARRANGE, "Concat"})
+_FOLDED = frozenset({*propagation.REARRANGE, "Concat"})
 
 
 @dataclass(frozen=True)
@@ -209,9 +208,9 @@ class Lowering:
         if is_folded:
             arrays = [self.values[i] for i in node.inputs]
             moved = (
-                structural.concat(node, arrays)
+                propagation.concat(node, arrays)
                 if op == "Concat"
-                else structural.REARRANGE[op](node, arrays[0])
+                else propagation.REARRANGE[op](node, arrays[0])
             )
             self.know(name, np.ascontiguousarray(moved).reshape(shape))
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,16 +18,22 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper, shape_inference
 
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
+from dokimos.core.inputs import read_regular, uncompressed
 from dokimos.networks.graph import Network, Shape
 from dokimos.networks.reading import arithmetic as lower_arithmetic
+from dokimos.networks.reading import arithmetic as lower_windows
 from dokimos.networks.reading import rearranging as lower_rearranging
-from dokimos.networks.reading import resampling as lower_resampling
-from dokimos.networks.reading import windows as lower_windows
+from dokimos.networks.reading import rearranging as lower_resampling
 from dokimos.networks.reading.folding import array_of, fold
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
-    {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_resampling.RULES, **lower_windows.RULES}
+    {
+        **lower_arithmetic.RULES,
+        **lower_rearranging.RULES,
+        **lower_resampling.RESAMPLING_RULES,
+        **lower_windows.WINDOW_RULES,
+    }
 )
 #: Attributes without effect on inference, or on the one output that is read.
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -233,7 +240,9 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> list[_Typ
     for name in filter(None, node.input):
         array = lowering.value(name)
         types[name] = _type_of(lowering.kind(name), lowering.shape(name))
-        if array is not None and (array.dtype.kind in "iub" or node.op_type in lower_resampling.RULES):
+        if array is not None and (
+            array.dtype.kind in "iub" or node.op_type in lower_resampling.RESAMPLING_RULES
+        ):
             data[name] = numpy_helper.from_array(array, name)
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")
@@ -263,3 +272,19 @@ def _read_type(kind: onnx.TypeProto | None) -> _Type | None:
         return None
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
     return dtype, tuple(size for size in sizes if size is not None)
+
+
+# Reading a network from a file on disk
+
+
+def read_onnx_file(path: Path) -> Network:
+    """The network in the file at `path`, decompressed first if it is compressed.
+
+    Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
+    """
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnreadableFile(path, f"cannot be read ({reason}).") from error
+    return read_onnx(uncompressed(content, file=str(path)), name=str(path))

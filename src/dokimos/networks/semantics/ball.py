@@ -19,9 +19,8 @@ from flint import arb, arb_mat, fmpq
 from numpy.typing import NDArray
 
 from dokimos.networks.graph import Node, Shape
-from dokimos.networks.semantics import structural
-from dokimos.networks.semantics.propagation import given
-from dokimos.networks.semantics.window_products import convolve, flat_windows, per_channel, window_counts
+from dokimos.networks.semantics import propagation
+from dokimos.networks.semantics.propagation import convolve, flat_windows, given, per_channel, window_counts
 
 Array = NDArray[Any]
 Rule = Callable[[Node, Sequence[Array | None]], Array]
@@ -163,7 +162,7 @@ def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
 def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
     (x,) = given(arguments)
     kernel = node.integers("kernel")
-    view = flat_windows(structural.windows(node, x, kernel, arb.neg_inf()), len(kernel))
+    view = flat_windows(propagation.windows(node, x, kernel, arb.neg_inf()), len(kernel))
     result = view[..., 0]
     for tap in range(1, view.shape[-1]):
         result = _mapped(lambda a, b: a.max(b), result, view[..., tap])
@@ -173,7 +172,7 @@ def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
 def _average_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
     (x,) = given(arguments)
     kernel = node.integers("kernel")
-    view = flat_windows(structural.windows(node, x, kernel, arb(0)), len(kernel))
+    view = flat_windows(propagation.windows(node, x, kernel, arb(0)), len(kernel))
     return _mapped(
         lambda total, count: total / count,
         view.sum(axis=-1),
@@ -213,12 +212,12 @@ def _batch_normalization(node: Node, arguments: Sequence[Array | None]) -> Array
 
 
 def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
-    return structural.concat(node, given(arguments))
+    return propagation.concat(node, given(arguments))
 
 
 TABLE: Mapping[str, Rule] = MappingProxyType(
     {
-        **{op: _moving(move) for op, move in structural.REARRANGE.items()},
+        **{op: _moving(move) for op, move in propagation.REARRANGE.items()},
         "Add": _folding(lambda a, b: a + b),
         "AveragePool": _average_pool,
         "BatchNormalization": _batch_normalization,
@@ -237,7 +236,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Min": _folding(lambda a, b: a.min(b)),
         "Mul": _folding(lambda a, b: a * b),
         "Neg": _each(lambda x: -x),
-        "Pad": _moving(lambda node, x: structural.pad(node, x, arb(node.real("value")))),
+        "Pad": _moving(lambda node, x: propagation.pad(node, x, arb(node.real("value")))),
         "Pow": _pow,
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,

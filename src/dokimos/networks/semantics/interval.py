@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import elementary, structural
+from dokimos.networks.semantics import outward, propagation
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,
@@ -30,8 +30,7 @@ from dokimos.networks.semantics.outward import (
     total,
     unknown_where,
 )
-from dokimos.networks.semantics.propagation import Rule, given, propagate
-from dokimos.networks.semantics.window_products import convolve, window_counts
+from dokimos.networks.semantics.propagation import Rule, convolve, given, propagate, window_counts
 
 Arguments = Sequence[Interval | None]
 
@@ -122,19 +121,20 @@ def _binary(function: Callable[[Interval, Interval], Interval]) -> Rule[Interval
 
 
 def _rearrange(op: str) -> Rule[Interval]:
-    move = structural.REARRANGE[op]
+    move = propagation.REARRANGE[op]
     return lambda node, arguments: _one(arguments).map(lambda end: move(node, end))
 
 
 def _concat(node: Node, arguments: Arguments) -> Interval:
     parts = given(arguments)
     return Interval(
-        structural.concat(node, [p.lower for p in parts]), structural.concat(node, [p.upper for p in parts])
+        propagation.concat(node, [p.lower for p in parts]),
+        propagation.concat(node, [p.upper for p in parts]),
     )
 
 
 def _pad(node: Node, arguments: Arguments) -> Interval:
-    return _one(arguments).map(lambda end: structural.pad(node, end, node.real("value")))
+    return _one(arguments).map(lambda end: propagation.pad(node, end, node.real("value")))
 
 
 def _extreme(function: np.ufunc) -> Rule[Interval]:
@@ -192,14 +192,16 @@ def unfit(node: Node, whole: Interval) -> NDArray[np.bool_]:
 def _max_pool(node: Node, arguments: Arguments) -> Interval:
     kernel = node.integers("kernel")
     inner = tuple(range(-len(kernel), 0))
-    pooled = _one(arguments).map(lambda end: structural.windows(node, end, kernel, -np.inf).max(axis=inner))
+    pooled = _one(arguments).map(
+        lambda end: propagation.windows(node, end, kernel, -np.inf).max(axis=inner)
+    )
     return unknown_where(pooled.upper == -np.inf, pooled)  # a window of nothing but padding has no maximum
 
 
 def _average_pool(node: Node, arguments: Arguments) -> Interval:
     x, kernel = _one(arguments), node.integers("kernel")
     inner = tuple(range(-len(kernel), 0))
-    patches = x.map(lambda end: structural.windows(node, end, kernel, 0.0))
+    patches = x.map(lambda end: propagation.windows(node, end, kernel, 0.0))
     axes = tuple(len(patches.shape) + axis for axis in inner)
     return divide(total(patches, axes, keepdims=False), point(window_counts(node, x.shape[2:])))
 
@@ -214,11 +216,11 @@ def _reduce_mean(node: Node, arguments: Arguments) -> Interval:
 
 
 def _softmax(node: Node, arguments: Arguments) -> Interval:
-    return elementary.softmax(_one(arguments), node.integer("axis"))
+    return outward.softmax(_one(arguments), node.integer("axis"))
 
 
 def _power(node: Node, arguments: Arguments) -> Interval:
-    return elementary.power(_one(arguments), node.real("exponent"))
+    return outward.power(_one(arguments), node.real("exponent"))
 
 
 def _batch_normalization(node: Node, arguments: Arguments) -> Interval:
@@ -264,16 +266,16 @@ def _gemm(node: Node, arguments: Arguments) -> Interval:
 #: The interval semantics: every core operator, monotone ones through their ends.
 INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
     {
-        **{op: _rearrange(op) for op in structural.REARRANGE},
+        **{op: _rearrange(op) for op in propagation.REARRANGE},
         "Add": _binary(add),
         "AveragePool": _average_pool,
         "BatchNormalization": _batch_normalization,
         "Clip": _clip,
         "Concat": _concat,
         "Conv": _conv,
-        "Cos": _unary(elementary.cos),
+        "Cos": _unary(outward.cos),
         "Div": _binary(divide),
-        "Exp": _unary(elementary.exp),
+        "Exp": _unary(outward.exp),
         "Floor": _unary(_floor),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
@@ -288,12 +290,12 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,
         "Relu": _unary(_relu),
-        "Sigmoid": _unary(elementary.sigmoid),
+        "Sigmoid": _unary(outward.sigmoid),
         "Sign": _unary(_sign),
-        "Sin": _unary(elementary.sin),
+        "Sin": _unary(outward.sin),
         "Softmax": _softmax,
         "Sub": _binary(subtract),
-        "Tanh": _unary(elementary.tanh),
+        "Tanh": _unary(outward.tanh),
         "Truncate": _truncate,
     }
 )

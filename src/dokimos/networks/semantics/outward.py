@@ -15,11 +15,15 @@ large the other is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
+
+from dokimos.networks.graph import Node
 
 Floats = NDArray[np.float64]
 #: A map that is linear in each of its two arguments and computes each entry as one sum of products.
@@ -230,3 +234,318 @@ def bilinear(a: Interval, b: Interval, product: Product, terms: int) -> Interval
     if b_unbounded is not None:
         unknown |= product((a.magnitude > 0).astype(np.float64), b_unbounded.astype(np.float64)) > 0
     return unknown_where(unknown, widen(value - radius, value + radius))
+
+
+# Outward enclosures of the functions that float64 cannot do in one rounding: exp, tanh, sigmoid, cos,
+# sin, powers, softmax
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_BELOW_ONE = 1.0 - 2.0**-53
+#: Up to this integer exponent a power is repeated multiplication; beyond, Arb.
+_REPEATED = 64
+
+
+def _through_arb(x: Floats, function: Callable[[arb], arb]) -> Interval:
+    """The enclosure of `function` at each float; the whole line where Arb has no finite answer."""
+    values, where = np.unique(x, return_inverse=True)
+    balls = [function(arb(value)) for value in values.tolist()]
+    # An end of a ball may need more bits than a float64 has, hence the step outward that `widen` takes.
+    lower = np.array([float(b.lower()) if b.is_finite() else -np.inf for b in balls], dtype=np.float64)
+    upper = np.array([float(b.upper()) if b.is_finite() else np.inf for b in balls], dtype=np.float64)
+    enclosure = widen(lower, upper)
+    return enclosure.map(lambda end: end[where].reshape(x.shape))
+
+
+def _saturating(
+    function: Callable[[arb], arb], below: float, above: float, ends: tuple[float, float, float, float]
+) -> Callable[[Interval], Interval]:
+    """The enclosure of an increasing function, ±∞ included.
+
+    Its values lie between the first and the last of `ends`: up to the second for arguments less than
+    `below`, from the third on for arguments greater than `above`, where Arb is not asked.
+    """
+    bottom, near_bottom, near_top, top = ends
+
+    def at(x: Floats) -> Interval:
+        outside = [x < below, x > above]
+        middle = _through_arb(np.where(outside[0] | outside[1], 0.0, x), function)
+        return Interval(
+            np.select(outside, [bottom, near_top], np.maximum(middle.lower, bottom)),
+            np.select(outside, [near_bottom, top], np.minimum(middle.upper, top)),
+        )
+
+    def enclosure(x: Interval) -> Interval:
+        lower = at(x.lower)
+        return Interval(lower.lower, (lower if x.lower is x.upper else at(x.upper)).upper)
+
+    return enclosure
+
+
+#: e^-746 < 2^-1074, and e^710 is more than the largest float64.
+exp = _saturating(lambda x: x.exp(), -746.0, 710.0, (0.0, _SMALLEST, _LARGEST, np.inf))
+#: 1 − tanh 20 < 2^-53.
+tanh = _saturating(lambda x: x.tanh(), -20.0, 20.0, (-1.0, -_BELOW_ONE, _BELOW_ONE, 1.0))
+#: 1/(1 + e^-x) is below e^x, and 1 − sigmoid 40 < e^-40 < 2^-53.
+sigmoid = _saturating(lambda x: 1 / (1 + (-x).exp()), -746.0, 40.0, (0.0, _SMALLEST, _BELOW_ONE, 1.0))
+
+
+def _periodic(function: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
+    """The enclosure of cos or sin: Arb's at the ball around both ends, where finite, within [−1, 1]."""
+
+    def enclosure(x: Interval) -> Interval:
+        ends = np.stack([x.lower, x.upper], axis=-1).reshape(-1, 2)
+        values, where = np.unique(ends, axis=0, return_inverse=True)
+        balls = [
+            function(arb(low).union(arb(high))) if np.isfinite([low, high]).all() else arb(0, 1)
+            for low, high in values.tolist()
+        ]
+        hull = widen(
+            np.array([float(b.lower()) for b in balls]), np.array([float(b.upper()) for b in balls])
+        )
+        return hull.map(lambda end: np.clip(end, -1.0, 1.0)[where.reshape(-1)].reshape(x.shape))
+
+    return enclosure
+
+
+cos = _periodic(lambda x: x.cos())
+sin = _periodic(lambda x: x.sin())
+
+
+def softmax(x: Interval, axis: int) -> Interval:
+    """e^{x_i} / Σ_j e^{x_j} along `axis`, within [0, 1].
+
+    The i-th value is p/(p + q) with p = e^{x_i − m} and q = Σ_{j≠i} e^{x_j − m}, for any number m:
+    increasing in x_i and decreasing in every other x_j, so each end is attained at a corner of the box. m
+    is the greatest of those ends that enter q, so that q neither overflows nor vanishes.
+    """
+    lower, upper = np.moveaxis(x.lower, axis, -1), np.moveaxis(x.upper, axis, -1)
+    low = _share(lower, upper).lower
+    high = _share(upper, lower).upper
+    return Interval(np.moveaxis(low, -1, axis), np.moveaxis(high, -1, axis))
+
+
+def _share(own: Floats, others: Floats) -> Interval:
+    """p/(p + q) for x_i = own_i and x_j = others_j, on the last axis."""
+    finite = np.where(np.isfinite(others), others, -np.inf).max(axis=-1, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(finite), finite, 0.0)
+    p = exp(widen(own - shift, own - shift))
+    terms = exp(widen(others - shift, others - shift))
+    rest = Interval(
+        np.maximum(down(_all_but_one(terms.lower) * (1.0 - 4.0 * gamma(own.shape[-1] + 2))), 0.0),
+        up(_all_but_one(terms.upper) * (1.0 + 4.0 * gamma(own.shape[-1] + 2))),
+    )
+    low = down(p.lower / up(p.lower + rest.upper))
+    high = up(p.upper / down(p.upper + rest.lower))
+    # nan is 0/0 or ∞/∞: nothing is known but the range.
+    low = np.where(np.isnan(low), 0.0, np.clip(low, 0.0, 1.0))
+    high = np.where(np.isnan(high) | (p.upper == np.inf), 1.0, np.clip(high, 0.0, 1.0))
+    return Interval(low, high)
+
+
+def _all_but_one(terms: Floats) -> Floats:
+    """Σ_{j≠i} t_j on the last axis for t >= 0, within γ_n: the sum before i plus the sum after i."""
+    zero = np.zeros_like(terms[..., :1])
+    before = np.cumsum(np.concatenate([zero, terms[..., :-1]], axis=-1), axis=-1)
+    after = np.cumsum(np.concatenate([zero, terms[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return np.asarray(before + after)
+
+
+def power(x: Interval, exponent: float) -> Interval:
+    """x^exponent for one exact exponent.
+
+    Integers: x^0 = 1; odd powers are increasing; even ones are powers of |x|, hence at least 0; negative
+    ones are reciprocals, the whole line where x holds zero. Others: defined for x >= 0 (x > 0 where
+    negative), and the whole line where x reaches outside.
+    """
+    if not np.isfinite(exponent):
+        return unknown_where(np.ones(x.shape, dtype=np.bool_), x)
+    if exponent != int(exponent):
+        return _fractional(x, exponent)
+    whole = int(exponent)
+    if whole < 0:
+        return divide(point(1.0), power(x, -float(whole)))
+    if whole == 0:
+        return point(np.ones(x.shape))
+    if whole == 1:
+        return x
+    if whole % 2 == 0:
+        return Interval(_natural(x.mignitude, whole).lower, _natural(x.magnitude, whole).upper)
+    ends = [_natural(np.abs(end), whole) for end in (x.lower, x.upper)]
+    lower = np.where(x.lower >= 0, ends[0].lower, -ends[0].upper)
+    upper = np.where(x.upper >= 0, ends[1].upper, -ends[1].lower)
+    return Interval(lower, upper)
+
+
+def _natural(base: Floats, exponent: int) -> Interval:
+    """base^exponent for base >= 0 (∞ included) and an integer exponent >= 2."""
+    if exponent > _REPEATED:
+        return _fractional(point(base), float(exponent))
+    result, factor = point(np.ones(base.shape)), point(base)
+    for bit in bin(exponent)[:2:-1]:
+        if bit == "1":
+            result = _nonnegative(multiply(result, factor))
+        factor = _nonnegative(multiply(factor, factor))
+    return _nonnegative(multiply(result, factor))
+
+
+def _nonnegative(x: Interval) -> Interval:
+    return Interval(np.maximum(x.lower, 0.0), x.upper)
+
+
+def _fractional(x: Interval, exponent: float) -> Interval:
+    """x^exponent where x > 0 (x >= 0 for a positive exponent), the whole line elsewhere: monotone in x."""
+    ends = [_positive_power(end, exponent) for end in (x.lower, x.upper)]
+    first, last = ends if exponent > 0 else ends[::-1]
+    outside = x.lower < 0 if exponent > 0 else x.lower <= 0
+    return unknown_where(outside, Interval(first.lower, last.upper))
+
+
+def _positive_power(base: Floats, exponent: float) -> Interval:
+    """base^exponent at floats > 0; at 0 and ∞ the limits; anything below 0 is read as 0."""
+    inner = (base > 0) & np.isfinite(base)
+    power_of = _nonnegative(_through_arb(np.where(inner, base, 1.0), lambda ball: ball ** arb(exponent)))
+    at_zero, at_infinity = (0.0, np.inf) if exponent > 0 else (np.inf, 0.0)
+    lower = np.where(inner, power_of.lower, np.where(base > 0, at_infinity, at_zero))
+    upper = np.where(inner, power_of.upper, np.where(base > 0, at_infinity, at_zero))
+    return Interval(np.minimum(lower, _LARGEST), upper)
+
+
+# Bounds on the error of one float32 operation, or of a sum of them
+
+
+#: The largest finite float32.
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+#: u: half the distance from 1 to the next float32.
+UNIT_ROUNDOFF = 2.0**-24
+#: The smallest normal float32: what flushing one result to zero may lose.
+TINY = 2.0**-126
+#: The distance between floats in [1, 2): what one ulp may be, relative to the value.
+ULP = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the bounds need to know of a float type: its end, u, and the distance of floats in [1, 2).
+
+    All types lose up to TINY to underflow here. That is far more than float64 loses, so that what is said
+    above of underflow in these bounds holds for it as well.
+    """
+
+    largest: float
+    unit: float
+    ulp: float
+
+
+FLOAT32 = Format(FLOAT32_MAX, UNIT_ROUNDOFF, ULP)
+#: To compare runtimes with; no proof is about evaluation in float64.
+FLOAT64 = Format(float(np.finfo(np.float64).max), 2.0**-53, 2.0**-52)
+
+_SAFE = 1.0 + 2.0**-40
+
+
+def safe(bound: NDArray[np.floating]) -> Floats:
+    """`bound` times a factor that makes up for its own float64 roundings; nan (∞ − ∞ or 0·∞) becomes ∞."""
+    return np.where(np.isnan(bound), np.inf, bound * _SAFE)
+
+
+def infinite_beyond(magnitude: Floats | float, bound: Floats, form: Format = FLOAT32) -> Floats:
+    """`bound`, and ∞ where an intermediate result of this magnitude may overflow."""
+    return np.where(safe(np.asarray(magnitude)) <= form.largest, bound, np.inf)
+
+
+def safe_product(a: Floats, b: Floats, product: Product, terms: int) -> Floats:
+    """An upper bound of `product`(a, b) for nonnegative a and b; ∞ wherever an infinite factor enters.
+
+    A sum of n = `terms` nonnegative products is at least (1 − γ_n) of its exact value in float64, but for
+    underflow. Infinite factors are counted apart, because a BLAS may leave out what is multiplied by
+    zero, whereas 0·∞ is nan to a network.
+    """
+    a_infinite, b_infinite = np.isinf(a), np.isinf(b)
+    value = product(np.where(a_infinite, 0.0, a), np.where(b_infinite, 0.0, b))
+    bound = safe(value * (1.0 + 2.0 * gamma(terms)))
+    if a_infinite.any():
+        bound = np.where(product(a_infinite.astype(np.float64), np.ones_like(b)) > 0, np.inf, bound)
+    if b_infinite.any():
+        bound = np.where(product(np.ones_like(a), b_infinite.astype(np.float64)) > 0, np.inf, bound)
+    return bound
+
+
+@overload
+def dot_rounding(terms: int, magnitude: float, form: Format = ...) -> float: ...
+@overload
+def dot_rounding(terms: int, magnitude: Floats, form: Format = ...) -> Floats: ...
+def dot_rounding(terms: int, magnitude: Floats | float, form: Format = FLOAT32) -> Floats | float:
+    """How far a float32 sum of `terms` products may be from the exact one, if Σ|a_i·b_i| <= `magnitude`.
+
+    Theorem (Higham, Accuracy and Stability of Numerical Algorithms, 3.1): in any order of summation, with
+    or without fused multiply-add, every product is multiplied by at most n factors 1 + δ, so the sum is
+    off by at most γ_n Σ|a_i b_i|, γ_n = n·u/(1 − n·u). Each of the n products and n − 1 sums may also
+    lose 2^-126 to underflow, which the later factors increase by at most 1 + γ_n. Σ|a_i b_i|·(1 + γ_n)
+    bounds every partial result: where that may overflow, and where n·u > 1/4, the answer is ∞.
+    """
+    rate = gamma(terms, form.unit)
+    exact = np.asarray(magnitude, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        underflow = 2.0 * terms * TINY * (1.0 + rate)
+        bound = safe(rate * exact + underflow) if terms else np.zeros_like(exact)
+        bound = infinite_beyond(exact * (1.0 + rate) + underflow, bound, form)
+    return float(bound) if isinstance(magnitude, float | int) else bound
+
+
+# A tensor in the `rounding` semantics, and one node of a network as its error rules see it
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """The real values lie between `lower` and `upper`; the float32 values are within `error` of them."""
+
+    lower: Floats
+    upper: Floats
+    error: Floats
+
+    @property
+    def real(self) -> Interval:
+        """The enclosure of the real values."""
+        return Interval(self.lower, self.upper)
+
+    @property
+    def floats(self) -> Interval:
+        """The enclosure of the float32 values, and of everything between them and the real values."""
+        if not self.error.any():
+            return self.real
+        return widen(self.lower - self.error, self.upper + self.error)
+
+    @property
+    def magnitude(self) -> Floats:
+        """An upper bound on the absolute value of the float32 values."""
+        return self.floats.magnitude
+
+
+@dataclass(frozen=True)
+class RoundedNode:
+    """One node to be bounded: its inputs, and the enclosure of its real values."""
+
+    node: Node
+    real: Interval
+    arguments: Sequence[Rounded | None]
+    ulps: int
+    format: Format = FLOAT32
+
+    def __getitem__(self, index: int) -> Rounded:
+        value = self.arguments[index]
+        assert value is not None
+        return value
+
+    @property
+    def present(self) -> list[Rounded]:
+        """The inputs that are given."""
+        return [value for value in self.arguments if value is not None]
+
+    def optional(self, index: int) -> Rounded | None:
+        """An input that may be left out."""
+        return self.arguments[index] if index < len(self.arguments) else None
+
+
+#: What the float32 error of a node's output is at most.
+ErrorRule = Callable[[RoundedNode], Floats]

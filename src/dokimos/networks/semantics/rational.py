@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import Node, Shape
-from dokimos.networks.semantics import structural
-from dokimos.networks.semantics.propagation import given
-from dokimos.networks.semantics.window_products import convolve, flat_windows, per_channel, window_counts
+from dokimos.networks.semantics import propagation
+from dokimos.networks.semantics.propagation import convolve, flat_windows, given, per_channel, window_counts
 
 Array = NDArray[Any]
 
@@ -275,13 +274,13 @@ def _conv(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTen
 def _max_pool(node: Node, x: Array) -> Array:
     # Every window holds a number of the tensor, so that its smallest never wins from the padding.
     kernel = node.integers("kernel")
-    return np.asarray(flat_windows(structural.windows(node, x, kernel, x.min()), len(kernel)).max(axis=-1))
+    return np.asarray(flat_windows(propagation.windows(node, x, kernel, x.min()), len(kernel)).max(axis=-1))
 
 
 def _average_pool(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = given(arguments)
     kernel = node.integers("kernel")
-    sums = flat_windows(structural.windows(node, x.numerators, kernel, 0), len(kernel)).sum(axis=-1)
+    sums = flat_windows(propagation.windows(node, x.numerators, kernel, 0), len(kernel)).sum(axis=-1)
     counts = window_counts(node, x.numerators.shape[2:]).astype(object)
     return _quotient(RationalTensor(sums, x.denominator), RationalTensor(counts, 1))
 
@@ -323,17 +322,17 @@ def _pad(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTens
     value = Fraction(node.real("value"))
     fill = RationalTensor(np.array(value.numerator, dtype=object), value.denominator)
     arrays, denominator = _common([x, fill])
-    return RationalTensor(structural.pad(node, arrays[0], arrays[1].item()), denominator)
+    return RationalTensor(propagation.pad(node, arrays[0], arrays[1].item()), denominator)
 
 
 def _concat(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     arrays, denominator = _common(given(arguments))
-    return RationalTensor(structural.concat(node, arrays), denominator)
+    return RationalTensor(propagation.concat(node, arrays), denominator)
 
 
 TABLE: Mapping[str, Rule] = MappingProxyType(
     {
-        **{op: _on_numerators(move) for op, move in structural.REARRANGE.items()},
+        **{op: _on_numerators(move) for op, move in propagation.REARRANGE.items()},
         "Add": _folding(np.add),
         "AveragePool": _average_pool,
         "BatchNormalization": _batch_normalization,

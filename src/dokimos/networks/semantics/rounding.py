@@ -9,8 +9,10 @@ FFT convolution, and weights that an optimiser has folded from one node into ano
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import log
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,386 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.float32 import FLOAT32, FLOAT64, Format, infinite_beyond, safe
-from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
-from dokimos.networks.semantics.propagation import Rule, propagate
-from dokimos.networks.semantics.rounded_tensor import Rounded, RoundedNode
-from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
+from dokimos.networks.semantics import outward, propagation
+from dokimos.networks.semantics.interval import (
+    INTERVAL_RULES,
+    conv_product,
+    gemm_product,
+    lift_constant,
+    outward_box,
+    unfit,
+)
+from dokimos.networks.semantics.outward import (
+    FLOAT32,
+    FLOAT64,
+    TINY,
+    ErrorRule,
+    Floats,
+    Format,
+    Interval,
+    Product,
+    Rounded,
+    RoundedNode,
+    add,
+    divide,
+    dot_rounding,
+    gamma,
+    infinite_beyond,
+    point,
+    safe,
+    safe_product,
+    square_root,
+)
+from dokimos.networks.semantics.propagation import Rule, propagate, window_counts
+
+# How each operator passes on the float32 errors of its inputs, and what it adds: the table behind
+# `rounding`
+
+
+def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
+    """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
+    # What is rounded is the result on floats, which may be larger than the real one by `passed`.
+    return passed + step.format.unit * (step.real.magnitude + passed) + TINY
+
+
+def _moved(step: RoundedNode) -> Floats:
+    return propagation.REARRANGE[step.node.op](step.node, step[0].error)
+
+
+def _unchanged(step: RoundedNode) -> Floats:
+    return step[0].error
+
+
+def _concat(step: RoundedNode) -> Floats:
+    return propagation.concat(step.node, [part.error for part in step.present])
+
+
+def _pad(step: RoundedNode) -> Floats:
+    return propagation.pad(step.node, step[0].error, 0.0)
+
+
+def _add(step: RoundedNode) -> Floats:
+    return _one_rounding(step, step[0].error + step[1].error)
+
+
+def _multiply(step: RoundedNode) -> Floats:
+    """x̂ŷ − xy = x(ŷ − y) + ŷ(x̂ − x)."""
+    a, b = step[0], step[1]
+    return _one_rounding(step, a.real.magnitude * b.error + b.magnitude * a.error)
+
+
+def _divide(step: RoundedNode) -> Floats:
+    """x̂/ŷ − x/y = ((x̂ − x) − (x/y)(ŷ − y)) / ŷ, where ŷ cannot be zero."""
+    a, b = step[0], step[1]
+    # `floats` also holds what lies between y and ŷ, so that neither is zero where this is positive.
+    least = b.floats.mignitude
+    passed = (a.error + step.real.magnitude * b.error) / least
+    return np.where(least > 0, _one_rounding(step, passed), np.inf)
+
+
+def _largest_input_error(step: RoundedNode) -> Floats:
+    """|max(x̂, ŷ) − max(x, y)| <= max(|x̂ − x|, |ŷ − y|), and so for min."""
+    result = step[0].error
+    for other in step.present[1:]:
+        result = np.maximum(result, other.error)
+    return result
+
+
+def _relu(step: RoundedNode) -> Floats:
+    """Both values are 0 where x and x̂ are negative."""
+    # Elsewhere the slope is at most 1. The interval of `floats` holds x as well as x̂.
+    return np.where(step[0].floats.upper <= 0, 0.0, step[0].error)
+
+
+def _leaky_relu(step: RoundedNode) -> Floats:
+    """Slope alpha, and one multiplication, below 0; slope 1 above."""
+    x, alpha = step[0], abs(step.node.real("alpha"))
+    below = -np.minimum(x.floats.lower, 0.0)  # how far x̂ may lie below 0
+    # Where x and x̂ have different signs, the slope between them is a mean of both.
+    slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
+    added = np.where(below > 0, step.format.unit * alpha * below + TINY, 0.0)
+    return np.where(x.error > 0, slope * x.error, 0.0) + added  # 0·∞ is 0 where nothing is passed on
+
+
+def _stepped(function: np.ufunc) -> ErrorRule:
+    """Of a nondecreasing step function f that is exact on floats: |f(x̂) − f(x)|.
+
+    x lies in [l, u] and x̂ in `floats`, [l', u'], so f(x̂) − f(x) is at most f(u') − f(l), and f(x) − f(x̂) is
+    at most f(u) − f(l'). Floor and Truncate have steps of 1 at integers, of which no more than ⌈E⌉ lie
+    between x and a number within E of it; all steps of Sign together are 2. So nothing is passed on where x̂
+    is x. Nothing is known where x̂ may be no number.
+    """
+    height = 2.0 if function is np.sign else 1.0
+
+    def rule(step: RoundedNode) -> Floats:
+        x = step[0]
+        real, near = x.real.map(function), x.floats.map(function)
+        moved = np.maximum(near.upper - real.lower, real.upper - near.lower)
+        bound = np.minimum(moved, height * np.ceil(x.error))
+        return np.where(np.isfinite(x.error), bound, np.inf)
+
+    return rule
+
+
+def _truncate(step: RoundedNode) -> Floats:
+    """As any step function; nothing is known where the integer type may not hold the result."""
+    overflows = unfit(step.node, step[0].floats.map(np.trunc))
+    return np.where(overflows, np.inf, _stepped(np.trunc)(step))
+
+
+def _max_pool(step: RoundedNode) -> Floats:
+    # A maximum moves no further than what moves furthest; the padding, −∞, never wins and never moves.
+    kernel = step.node.integers("kernel")
+    windows = propagation.windows(step.node, step[0].error, kernel, 0.0)
+    return np.asarray(windows.max(axis=tuple(range(-len(kernel), 0))))
+
+
+def _sum(
+    errors: Floats,
+    magnitudes: Floats,
+    axes: tuple[int, ...],
+    form: Format,
+    *,
+    keepdims: bool,
+    divisor: Floats,
+) -> Floats:
+    """Of Σx_i / divisor: each term is rounded in n − 1 additions and at most three times in dividing."""
+    terms = int(np.prod([errors.shape[axis] for axis in axes]))
+    # The sums of nonnegative numbers here are float64 sums: at least 1 − γ_n of what they should be.
+    slack = 1.0 + 2.0 * gamma(terms)
+    passed = np.asarray(errors.sum(axis=axes, keepdims=keepdims)) * slack
+    size = np.asarray(magnitudes.sum(axis=axes, keepdims=keepdims)) * slack
+    # n − 1 additions and three roundings make n + 2 factors 1 + δ on each term, as n + 2 products would.
+    added = dot_rounding(terms + 2, safe(size / divisor), form)
+    # Divided last, the sum itself may overflow first.
+    return infinite_beyond(size * (1.0 + gamma(terms + 2, form.unit)), passed / divisor + added, form)
+
+
+def _reduce(step: RoundedNode) -> Floats:
+    x, axes = step[0], step.node.integers("axes")
+    counted = axes if step.node.op == "ReduceMean" else ()
+    count = np.prod([x.error.shape[axis] for axis in counted], dtype=np.float64)
+    keeps = bool(step.node.integer("keepdims"))
+    return _sum(x.error, x.magnitude, axes, step.format, keepdims=keeps, divisor=np.asarray(count))
+
+
+def _average_pool(step: RoundedNode) -> Floats:
+    x, kernel = step[0], step.node.integers("kernel")
+    errors = propagation.windows(step.node, x.error, kernel, 0.0)
+    magnitudes = propagation.windows(step.node, x.magnitude, kernel, 0.0)
+    axes = tuple(range(errors.ndim - len(kernel), errors.ndim))
+    counts = window_counts(step.node, x.error.shape[2:]).astype(np.float64)
+    return _sum(errors, magnitudes, axes, step.format, keepdims=False, divisor=counts)
+
+
+def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
+    """What a sum of products passes on, Σ |a_i|F_i + E_i(|b_i| + F_i), and Σ|â_i||b̂_i|."""
+    size = b.magnitude  # of b̂, so that E_i·|b̂_i| takes in both parts of E_i(|b_i| + F_i)
+    passed = safe_product(a.error, size, product, terms)
+    if b.error.any():
+        passed = passed + safe_product(a.real.magnitude, b.error, product, terms)
+    return passed, safe_product(a.magnitude, size, product, terms)
+
+
+def _matmul(step: RoundedNode) -> Floats:
+    terms = step[0].error.shape[-1]
+    passed, size = _bilinear(step[0], step[1], np.matmul, terms)
+    return passed + dot_rounding(terms, size, step.format)
+
+
+def _conv(step: RoundedNode) -> Floats:
+    """The bias is one more term of the sum."""
+    x, w, bias = step[0], step[1], step.optional(2)
+    terms = int(np.prod(w.error.shape[1:]))
+    passed, size = _bilinear(x, w, conv_product(step.node), terms)
+    if bias is None:
+        return passed + dot_rounding(terms, size, step.format)
+    column = (1, -1) + (1,) * (x.error.ndim - 2)
+    passed, size = passed + bias.error.reshape(column), size + bias.magnitude.reshape(column)
+    return passed + dot_rounding(terms + 1, safe(size), step.format)
+
+
+def _gemm(step: RoundedNode) -> Floats:
+    """alpha·Σ + beta·C: C is one more term, and a factor other than 1 one more rounding of every term.
+
+    alpha multiplies sums of products; an underflow before it grows by |alpha|.
+    """
+    a, b, c = step[0], step[1], step.optional(2)
+    alpha, beta = abs(step.node.real("alpha")), abs(step.node.real("beta"))
+    inner = a.error.shape[0 if step.node.integer("transA") else 1]
+    passed, size = _bilinear(a, b, gemm_product(step.node), inner)
+    terms = inner + (alpha != 1.0 or beta != 1.0)
+    # A sum that alpha makes small may still overflow before it is scaled.
+    partial, passed, size = size, alpha * passed, alpha * size
+    if c is not None:
+        terms += 1
+        passed, size = passed + beta * c.error, size + beta * c.magnitude
+    added = dot_rounding(terms, safe(size), step.format) + 4.0 * terms * TINY * alpha * (alpha != 1.0)
+    return infinite_beyond(partial * (1.0 + gamma(terms, step.format.unit)), passed + added, step.format)
+
+
+def _batch_normalization(step: RoundedNode) -> Floats:
+    """y = (x − mean)·a + bias with a = scale/√(variance + ε), in either order of evaluation.
+
+    variance + ε, √, reciprocal and scaling round a at most four times; a product, mean·a, its sum with
+    the bias and the last sum make at most eight roundings of any term of |x̂||a| + |mean||a| + |bias|. An
+    underflow on the way is multiplied by no more than (1 + |x̂| + |mean|)(1 + |scale|)(1 + 1/√(variance +
+    ε)). Only exact parameters are bounded, and only where variance + ε is far from underflow.
+    """
+    x = step[0]
+    column = (1, -1) + (1,) * (x.error.ndim - 2)
+    exact = all(not parameter.error.any() for parameter in step.present[1:])
+    scale, bias, mean, variance = (step[i].real.map(lambda end: end.reshape(column)) for i in range(1, 5))
+    shifted = add(variance, point(step.node.real("epsilon")))
+    deviation = square_root(shifted)
+    inverse = divide(point(1.0), deviation).magnitude
+    factor = safe(scale.magnitude * inverse)
+    span = x.magnitude + mean.magnitude
+    size = span * factor + bias.magnitude
+    underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
+    bound = factor * x.error + gamma(8, step.format.unit) * size + underflow
+    # Every intermediate result of either order is below twice one of these.
+    largest = np.maximum.reduce(
+        np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
+    )
+    usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < step.format.largest / 2)
+    return np.where(usable, infinite_beyond(2.0 * largest, bound, step.format), np.inf)
+
+
+def _exp(step: RoundedNode) -> Floats:
+    x = step[0]
+    # |e^x̂ − e^x| <= e^ξ·|x̂ − x| for some ξ between them, and `floats` holds all of these.
+    largest = outward.exp(x.floats).upper
+    passed = np.where(x.error > 0, largest * x.error, 0.0)
+    return passed + step.ulps * (step.format.ulp * largest + 2.0**-149) + TINY
+
+
+def _tanh(step: RoundedNode) -> Floats:
+    """The derivative 1 − tanh² is greatest where |x| is least."""
+    x = step[0]
+    least = outward.tanh(point(x.floats.mignitude)).lower
+    return (
+        np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0)
+        + step.ulps * step.format.ulp
+        + TINY
+    )
+
+
+def _sigmoid(step: RoundedNode) -> Floats:
+    """The derivative s(1 − s) is greatest where |x| is least, and decreases in s >= 1/2."""
+    x = step[0]
+    least = np.maximum(outward.sigmoid(point(x.floats.mignitude)).lower, 0.5)
+    return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * step.format.ulp + TINY
+
+
+def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
+    """Of cos or sin: the largest slope between x and x̂ times the error, 2 at most."""
+
+    def rule(step: RoundedNode) -> Floats:
+        x = step[0]
+        passed = np.minimum(slope(x.floats).magnitude * x.error, 2.0)
+        return np.where(np.isfinite(x.error), passed + step.ulps * step.format.ulp + TINY, np.inf)
+
+    return rule
+
+
+def _softmax(step: RoundedNode) -> Floats:
+    """s_i = e^{x_i}/Σ_j e^{x_j} of n numbers.
+
+    Passed on: Σ_j |∂s_i/∂x_j| = 2 s_i (1 − s_i) <= 1/2, times the largest error along the axis.
+
+    Added, with t_j = m − x̂_j >= 0: rounding the difference multiplies e^{−t_j} by e^{±u·t_j}, the
+    exponential is off by k ulps, the sum by γ_n, the division by 2u (through a reciprocal). To first
+    order s_i changes by at most s_i·(u·t_i + Σ_j s_j·u·t_j + 2k·2^-23 + γ_n + 2u). Here s_i·t_i <=
+    t_i·e^{−t_i} < 1/2, and Σ_j s_j t_j <= ln n (it is the entropy of s minus ln Σ_j e^{−t_j} >= 0).
+    Differences beyond 200 belong to exponentials that are zero to float32 either way, so every relative
+    change above is below 2^-10 + 2k·2^-23 + γ_n, and the factor 1.1 covers the higher orders where that
+    is below 2^-5. Underflow loses 2^-126 in each exponential and in each later step, at a sum of at least
+    1/2.
+    """
+    x, axis = step[0], step.node.integer("axis")
+    count = x.error.shape[axis]
+    worst = x.error.max(axis=axis, keepdims=True)
+    near = outward.softmax(x.floats, axis)  # of all arguments between x and x̂
+    slope = np.minimum(2.0 * near.upper * (1.0 - near.lower), 0.5)
+    passed = np.where(worst > 0, slope * worst, 0.0)
+    rate = (
+        2.0 * step.ulps * step.format.ulp
+        + gamma(count + 2, step.format.unit)
+        + step.format.unit * (log(max(count, 1)) + 1.0)
+    )
+    if rate > 2.0**-6:
+        return np.full(step.real.shape, np.inf)
+    added = 1.1 * (near.upper * rate + step.format.unit / 2) + 8.0 * (count + step.ulps + 4) * TINY
+    spread = x.floats.upper.max(axis=axis, keepdims=True) - x.floats.lower.min(axis=axis, keepdims=True)
+    return infinite_beyond(spread, passed + added, step.format)
+
+
+def _power(step: RoundedNode) -> Floats:
+    """x^n: slope |n|·|x|^(n−1), largest at the smallest or the largest |x|; γ_|n| of repeated
+    multiplication.
+
+    The expanded product of |n| equal factors has |n| − 1 multiplications however it is associated, and a
+    division makes one more; an underflow in a positive power occurs only where |x| < 1 and shrinks from
+    there on. Through a division, |x|^|n| must stay above 2^-125, or the quotient may overflow; where it
+    overflows itself, the quotient 0 is within 2^-126.
+    """
+    x, exponent = step[0], step.node.real("exponent")
+    if not np.isfinite(exponent):
+        return np.full(step.real.shape, np.inf)
+    if exponent in (0.0, 1.0):
+        return exponent * np.where(np.isinf(x.error), np.inf, x.error)
+    near = x.floats
+    # |x|^(n−1) is monotone in |x|, so the enclosure over all |x| between x and x̂ has the largest slope.
+    sizes = Interval(near.mignitude, near.magnitude)
+    slope = abs(exponent) * outward.power(sizes, exponent - 1.0).magnitude
+    passed = np.where(x.error > 0, slope * x.error, 0.0)
+    largest = outward.power(near, exponent).magnitude
+    repeated = gamma(int(abs(exponent)) + 1, step.format.unit) if exponent == int(exponent) else 0.0
+    added = (
+        max(repeated, step.ulps * step.format.ulp) * largest
+        + (4.0 * abs(exponent) + step.ulps + 4.0) * TINY
+    )
+    limit = step.format.largest / (8.0 if exponent < 0 else 1.0)
+    return np.where(largest * (1.0 + repeated) <= limit, passed + added, np.inf)
+
+
+#: Every core operator.
+ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
+    {
+        **dict.fromkeys(propagation.REARRANGE, _moved),
+        "Add": _add,
+        "AveragePool": _average_pool,
+        "BatchNormalization": _batch_normalization,
+        "Clip": _unchanged,
+        "Concat": _concat,
+        "Conv": _conv,
+        "Cos": _wave(outward.sin),
+        "Div": _divide,
+        "Exp": _exp,
+        "Floor": _stepped(np.floor),
+        "Gemm": _gemm,
+        "LeakyRelu": _leaky_relu,
+        "MatMul": _matmul,
+        "Max": _largest_input_error,
+        "MaxPool": _max_pool,
+        "Min": _largest_input_error,
+        "Mul": _multiply,
+        "Neg": _unchanged,
+        "Pad": _pad,
+        "Pow": _power,
+        "ReduceMean": _reduce,
+        "ReduceSum": _reduce,
+        "Relu": _relu,
+        "Sigmoid": _sigmoid,
+        "Sign": _stepped(np.sign),
+        "Sin": _wave(outward.cos),
+        "Softmax": _softmax,
+        "Sub": _add,
+        "Tanh": _tanh,
+        "Truncate": _truncate,
+    }
+)
 
 
 def rounding_bounds(

@@ -6,10 +6,21 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.components import describe, symbol
 from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
-from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys, text_width
-from dokimos.reports.figures.scales import AxisScale, fitting, tick_label
-from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.reports.figures.frame import (
+    CHARACTER,
+    STATUS_SHAPES,
+    WIDE,
+    Anchor,
+    AxisScale,
+    Figure,
+    Sheet,
+    at,
+    draw_keys,
+    fitting,
+    text_width,
+    tick_label,
+)
+from dokimos.suites.facts import COMPONENTS
 
 _STRIP, _GAP, _LINE = 62, 26, 19
 _WITH_TIPS = 600

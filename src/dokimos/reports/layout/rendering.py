@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,8 +19,46 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dokimos.core.readable import seconds
-from dokimos.reports.figures.svg import Figure
-from dokimos.reports.layout.page_head import PageHead
+from dokimos.reports.figures.frame import Figure
+
+# The head of every page
+
+
+class Tone(Enum):
+    """Whether a page has good news: the CSS class of its headline."""
+
+    GOOD = "good"
+    BAD = "bad"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One count, as text that includes the number; `kind` is an outcome, for the colour."""
+
+    kind: str
+    words: str
+    glyph: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageHead:
+    """The head of a page: everything above its content.
+
+    `title` names the page, `headline` states the result in a sentence. `notices` are sentences about what
+    is missing, in which `commands` are formatted as code; `facts` are the context by name; `links` lead to
+    the sections, each with its anchor and its text.
+    """
+
+    title: str
+    headline: str
+    tone: Tone
+    tiles: tuple[Tile, ...]
+    facts: tuple[tuple[str, str], ...]
+    generated_at: str
+    dokimos_version: str
+    notices: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 def _asset(name: str) -> str:
@@ -91,3 +131,27 @@ def _counted(text: str) -> Markup:
 
 def _drawn(figure: Figure, kind: str = "") -> Markup:
     return Markup(figure.inline(kind))
+
+
+# The style of figures: on a page, and in a file of their own
+
+
+def figure_style() -> str:
+    """The style sheet of figures on a page, which takes its colours from the page's style sheet."""
+    return f"{_drawing_style_asset('figures.css')}\n{_drawing_style_asset('plots.css')}"
+
+
+def drawing_style() -> str:
+    """The style of a stand-alone drawing: that of the page in light mode, without CSS variables.
+
+    Not all SVG renderers support variables.
+    """
+    day = PALETTE.partition("}")[0]
+    colours = dict(re.findall(r"(--[a-z0-9-]+):\s*([^;]+);", day))
+    return re.sub(
+        r"var\((--[a-z0-9-]+)\)", lambda found: colours[found[1]], _drawing_style_asset("figures.css")
+    )
+
+
+def _drawing_style_asset(name: str) -> str:
+    return resources.files("dokimos.reports.figures").joinpath(name).read_text(encoding="utf-8")

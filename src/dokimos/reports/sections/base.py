@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from inspect import getfile
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 from markupsafe import Markup
 
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.tables import TableRows
-from dokimos.reports.figures.svg import Figure
+from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from rich.console import RenderableType
+
 
 R = TypeVar("R")
 
@@ -33,8 +35,8 @@ class Command(Enum):
 class Section(ABC, Generic[R]):
     """One section of a report, with everything about it: rows, page, tables, figures, terminal.
 
-    **Adding a section takes two files**: a module in this folder with a subclass, and one line in
-    `registry.py`, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
+    **Adding a section takes two files**: a module in this folder with a subclass, and one line in the
+    registry below, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
     `--csv` and `--png`, `dokimos judge`, `dokimos explain` and the page of the state of the verifiers
     take their sections from the registry. A section that shows how often each verifier was right:
 
@@ -174,3 +176,57 @@ def _template(section: type[Section[Any]]) -> Template | None:
     if text is None and path.is_file():
         text = path.read_text(encoding="utf-8")
     return None if text is None else environment().from_string(text)
+
+
+# All sections, in the order of the page; add one line here for a new one
+
+
+SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
+    "section",
+    {
+        "families": "dokimos.reports.sections.families:Families",
+        "changes": "dokimos.reports.sections.changes:Changes",
+        "penalties": "dokimos.reports.sections.published:Penalties",
+        "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
+        "files": "dokimos.reports.sections.published:Files",
+        "cactus": "dokimos.reports.sections.progress:Cactus",
+        "reasons": "dokimos.reports.sections.reasons:Reasons",
+        "breaking": "dokimos.reports.sections.breaking:Breaking",
+        "trajectories": "dokimos.reports.sections.progress:Trajectories",
+        "support": "dokimos.reports.sections.support:OperatorSupport",
+        "rules": "dokimos.reports.sections.rules:Rules",
+        "instances": "dokimos.reports.sections.instances:Instances",
+    },
+    group="dokimos.sections",
+    expects=Section,
+)
+
+
+def sections() -> tuple[Section[Any], ...]:
+    """Every section, in the order of the page."""
+    return tuple(section for _, section in SECTIONS.items())
+
+
+def filled_sections(findings: Findings) -> Iterator[tuple[Section[Any], Any]]:
+    """Every section that applies to `findings`, with its rows."""
+    for section in sections():
+        rows = section.rows(findings)
+        if rows is not None:
+            yield section, rows
+
+
+# Sections on the terminal
+
+
+def terminal_lines(findings: Findings, command: Command) -> Iterator[RenderableType]:
+    """What `command` prints about `findings`: the lines of its sections, in the order of the page."""
+    for section in sections():
+        if section.printed_by is command and (rows := section.rows(findings)) is not None:
+            yield from section.lines(rows)
+
+
+def printed_tables(findings: Findings, command: Command) -> Iterator[TableRows]:
+    """The tables behind what `command` prints, in the same order."""
+    for section in sections():
+        if section.printed_by is command and (rows := section.rows(findings)) is not None:
+            yield from section.tables(rows)

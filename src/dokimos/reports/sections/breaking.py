@@ -15,12 +15,10 @@ from rich.text import Text
 
 from dokimos.core.readable import seconds
 from dokimos.core.tables import TableRows, table
-from dokimos.difficulty.explain.digits import all_digits
 from dokimos.difficulty.explain.rows import BreakingCurve, Explanation, Rung, Status
-from dokimos.reports.figures.breaking import breaking
-from dokimos.reports.figures.frame import STATUS_SHAPES
-from dokimos.reports.figures.pairs import file_name, unique
-from dokimos.reports.figures.svg import Figure, Sheet
+from dokimos.difficulty.explain.strata import all_digits
+from dokimos.reports.figures.frame import STATUS_SHAPES, Figure, Sheet, file_name, unique
+from dokimos.reports.figures.reasons import breaking
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 

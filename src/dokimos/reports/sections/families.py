@@ -15,15 +15,38 @@ from dokimos.core.readable import seconds
 from dokimos.core.tables import Column, TableRows, table
 from dokimos.difficulty.explain.observations import status_of
 from dokimos.difficulty.explain.rows import Status
-from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.networks.semantics.replay import ONNXRUNTIME
-from dokimos.reports.findings import Findings
-from dokimos.reports.glossary import GLOSSARY
-from dokimos.reports.headline import headline_of
-from dokimos.reports.run_outcome import RunOutcome
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
+from dokimos.reports.campaign_report import headline_of
+from dokimos.reports.findings import Findings, RunOutcome
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import VerifierName
+from dokimos.runtimes.sessions import ONNXRUNTIME
+
+# A short glossary: the terms of a report, each explained in a sentence
+
+
+GLOSSARY = (
+    ("sat", "Some input in the box violates the property: there is a counterexample."),
+    ("unsat", "No input in the box violates the property: it is proven to hold."),
+    ("label", "The true answer, sat or unsat, with a proof that was checked in exact arithmetic."),
+    ("witness", "The input that a verifier gives with sat, to show that the property is violated there."),
+    (
+        "twin",
+        "The sat counterpart of an unsat instance, made by a small change that breaks the property.",
+    ),
+    ("margin", "How far an output is from violating the property; if negative, by how much it violates."),
+    ("slack", "The margin with the opposite sign: at 0 or above, the point violates the property."),
+    ("solved", "Decided, and a label or an exact witness confirms it."),
+    ("wrong", "Decided, and a proof or an exact computation refutes it."),
+    (
+        "undecided",
+        "No answer: unknown, timeout, out of memory, an error, or an operator that is not supported.",
+    ),
+    ("unchecked", "Decided, and nothing confirms or refutes it."),
+    ("time", "Over solved runs and timeouts; a timeout counts with its limit. Errors have no time."),
+)
+"""Words and what they mean, in the order in which they build on each other."""
+
 
 _STYLES = {
     "correct": "green",

@@ -37,10 +37,8 @@ from dokimos.difficulty.explain.sentences import (
     which_interact,
     which_separates,
 )
-from dokimos.reports.figures.interaction import interaction
-from dokimos.reports.figures.pairs import Pair, file_name, pair
-from dokimos.reports.figures.separation import separation
-from dokimos.reports.figures.svg import Figure
+from dokimos.reports.figures.frame import Figure, Pair, file_name, pair
+from dokimos.reports.figures.reasons import interaction, separation
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
 from dokimos.reports.sections.breaking import curve_table, curves_worth_printing

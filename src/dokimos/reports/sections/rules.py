@@ -12,15 +12,13 @@ from rich.text import Text
 
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, TableRows, table
-from dokimos.judging.naming import Naming
+from dokimos.judging.marks import Score, disagreements, scores, totals
 from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing, other_year
-from dokimos.judging.scores import Score, disagreements, scores, totals
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import VerifierName
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def scoring_rows(
 def other_years(rules: Sequence[str], years: Collection[int]) -> tuple[str, ...]:
     """A sentence for each rule set that is of another year than the results."""
     found = ((name, other_year(RULE_SETS[name], years)) for name in rules if name in RULE_SETS)
-    return tuple(f"Mind the year: {name} has the {said}." for name, said in found if said)
+    return tuple(f"Mind the year of the rules: {name} has the {said}." for name, said in found if said)
 
 
 def _is_merely_unconfirmed(judgement: Judgement) -> bool:

@@ -13,13 +13,11 @@ from rich.text import Text
 
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
-from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
+from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings, Known
-from dokimos.reports.markdown import markdown_table
 from dokimos.reports.sections.base import Section
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
 
 FAMILY = "ops"
 

@@ -20,15 +20,12 @@ from dokimos.core.readable import (
 )
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.properties.model import Point
-from dokimos.reports.counterexample_scenes import Scene
-from dokimos.reports.figures.counterexample import input_bars, thresholds
-from dokimos.reports.figures.png import data_address, png
-from dokimos.reports.figures.svg import Figure
+from dokimos.reports.figures.counterexample import Scene, data_address, input_bars, png, thresholds
+from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
-from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Answer, Label
+from dokimos.suites.vnnlib.model import Point
 
 OUTPUTS_SHOWN = 64
 INPUTS_SHOWN = 64

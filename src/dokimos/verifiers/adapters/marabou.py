@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned_verifier import PinnedVerifier
+from dokimos.suites.instance import VerifierAnswer
+from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.results import read_result
 from dokimos.verifiers.runners import RUNNERS
-from dokimos.verifiers.styles import CertificateStyle
 
 _RUNNER = RUNNERS / "marabou_runner.py"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned_verifier import PinnedVerifier
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.execution.limits import Outcome
+from dokimos.verifiers.results import read_verdict
 from dokimos.verifiers.runners import RUNNERS
-from dokimos.verifiers.styles import CertificateStyle
-from dokimos.verifiers.vnncomp_results import read_verdict
 
 _RUNNER = RUNNERS / "neuralsat_runner.py"
 _SMOKE = RUNNERS / "command_line_smoke.py"

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dokimos.core.errors import InputError
-from dokimos.execution.outcomes import Outcome
-from dokimos.properties.model import Case, Conjunction, Property
-from dokimos.properties.path import read_vnnlib_file
-from dokimos.suites.answers import VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned_verifier import PinnedVerifier
+from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.vnnlib.model import Case, Conjunction, Property
+from dokimos.suites.vnnlib.reader import read_vnnlib_file
+from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.results import read_result
 from dokimos.verifiers.runners import RUNNERS
-from dokimos.verifiers.styles import CertificateStyle
 
 _RUNNER = RUNNERS / "never2_runner.py"
 _QUESTION = "question.json"

@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command, log_tail
-from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned_verifier import PinnedVerifier
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command, log_tail
+from dokimos.verifiers.conversions import declared_network
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.execution.limits import Outcome
+from dokimos.verifiers.results import read_verdict
 from dokimos.verifiers.runners import RUNNERS
-from dokimos.verifiers.styles import CertificateStyle
-from dokimos.verifiers.vnncomp_results import read_verdict
-from dokimos.verifiers.vnnlib2_files import declared_network
 
 _SMOKE = RUNNERS / "command_line_smoke.py"
 #: How its result file begins if it cannot read a network.

@@ -9,15 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import VerifierAnswer
-from dokimos.verifiers.base import NO_ATTACK, Finding, Invocation, Query, as_command
-from dokimos.verifiers.placed import PlacedVerifier
-from dokimos.verifiers.refusals import refusal
+from dokimos.suites.instance import VerifierAnswer
+from dokimos.verifiers.base import NO_ATTACK, CertificateStyle, Finding, Invocation, Query, as_command
+from dokimos.verifiers.execution.limits import Outcome
+from dokimos.verifiers.placed import PlacedVerifier, tree_digest
+from dokimos.verifiers.results import read_verdict, refusal
 from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.script_guard import called_file, finding, guarded
-from dokimos.verifiers.vnncomp_results import read_verdict
-from dokimos.verifiers.working_tree import tree_digest
 
 _RUNNER = RUNNERS / "vnncomp_runner.py"
 _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
@@ -123,3 +121,15 @@ class VnncompTool(PlacedVerifier):
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
         """`unsupported` if its log ends with its message about an operator that it cannot read."""
         return refusal(given, log)
+
+
+# PyRAT, as packaged for VNN-COMP
+
+
+class Pyrat(VnncompTool):
+    """Its place is the folder of its competition scripts."""
+
+    name = "pyrat"
+    prepares = False
+    #: Abstract domains pushed forward, refined by splitting.
+    styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)

@@ -8,15 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from dokimos.execution.outcomes import Outcome
-from dokimos.suites.answers import VerifierAnswer
+from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query
-from dokimos.verifiers.own_interpreter import our_module
+from dokimos.verifiers.conversions import INPUT_NAME, OUTPUT_NAME
+from dokimos.verifiers.environments import our_module
+from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PlacedVerifier, file_content
-from dokimos.verifiers.refusals import refusal
+from dokimos.verifiers.results import read_verdict, refusal
 from dokimos.verifiers.runners.vnnlib2_runner import KILLED
-from dokimos.verifiers.vnncomp_results import read_verdict
-from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
 
 
 class Vnnlib2Solver(PlacedVerifier):

@@ -2,15 +2,187 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
 from dokimos.core.registry import Registry
-from dokimos.verifiers.planted.attack_trusters import TRUSTERS
-from dokimos.verifiers.planted.base import PlantedVerifier
-from dokimos.verifiers.planted.bounder import PlainBounder
-from dokimos.verifiers.planted.flawed_bounders import FLAWED_BOUNDERS
-from dokimos.verifiers.planted.misread_answers import MISREAD_ANSWERS
-from dokimos.verifiers.planted.misread_networks import MISREAD_NETWORKS
-from dokimos.verifiers.planted.misread_properties import MISREAD_PROPERTIES
-from dokimos.verifiers.planted.misreader import Misreader
+from dokimos.engine.attacks import ATTACKS
+from dokimos.engine.attacks.base import Budget
+from dokimos.networks.graph import Network
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.vnnlib.margins import MarginForm
+from dokimos.suites.vnnlib.model import Box, Point
+from dokimos.verifiers.planted.base import ATTACK, PLAIN_PGD, SEED, Misreader, PlantedVerifier, Sort, Task
+from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
+from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES
+
+if TYPE_CHECKING:
+    from dokimos.verifiers.planted.bounder import FloatBounds
+
+
+# Verifiers that take the failure of their own attack for a proof: one for each known attack
+
+
+#: The CPU time after which such a verifier believes that there is nothing to find.
+PATIENCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class AttackTruster(PlantedVerifier):
+    """It attacks for one CPU-second, and says `unsat` if it finds nothing.
+
+    Its counterexamples are correct, replayed exactly: only what it does not find makes it wrong.
+    """
+
+    attack: str
+    is_sound = False
+    sort = Sort.TRUSTER
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What follows `planted=`."""
+        return f"trusts-{self.attack}"
+
+    @property
+    def about(self) -> str:  # type: ignore[override]
+        """What the bug is."""
+        return f"says unsat if {self.attack} finds nothing in {PATIENCE_SECONDS:g} CPU-second"
+
+    def decide(self, task: Task) -> VerifierAnswer:
+        """The attack's answer."""
+        budget = Budget(cpu_seconds=min(PATIENCE_SECONDS, task.seconds), until_found=True)
+        found = ATTACKS[self.attack](task.network, task.property, seed=SEED, budget=budget).witness
+        return VerifierAnswer(Answer.UNSAT) if found is None else VerifierAnswer(Answer.SAT, found)
+
+
+TRUSTERS = tuple(AttackTruster(name) for name in sorted(ATTACKS))
+
+
+# Correct decisions that are reported wrongly, and decisions that are not proofs
+
+
+def _rounded(given: VerifierAnswer) -> VerifierAnswer:
+    if given.witness is None:
+        return given
+    return replace(given, witness=tuple(Fraction(f"{float(x):.3g}") for x in given.witness))
+
+
+def _without_witness(given: VerifierAnswer) -> VerifierAnswer:
+    return replace(given, witness=None)
+
+
+def _backwards(given: VerifierAnswer) -> VerifierAnswer:
+    return given if given.witness is None else replace(given, witness=given.witness[::-1])
+
+
+def _always_unsat(given: VerifierAnswer) -> VerifierAnswer:
+    return VerifierAnswer(Answer.UNSAT) if given.answer is Answer.SAT else given
+
+
+def _swapped(given: VerifierAnswer) -> VerifierAnswer:
+    turned = {Answer.SAT: Answer.UNSAT, Answer.UNSAT: Answer.SAT}
+    return VerifierAnswer(turned.get(given.answer, given.answer))
+
+
+MISREAD_ANSWERS = (
+    Misreader("witness-3-digits", "prints a witness with 3 digits", report=_rounded),
+    Misreader("no-witness", "says sat without a witness", report=_without_witness),
+    Misreader("witness-backwards", "prints a witness from the last input to the first", report=_backwards),
+    Misreader("always-unsat", "says unsat even if it found a counterexample", report=_always_unsat),
+    Misreader("swapped-words", "says sat for unsat and unsat for sat", report=_swapped),
+    Misreader("attack-is-proof", "says unsat if its own attack fails", knows_the_truth=False),
+)
+
+
+# Bounders with one bug each: in their bounds (`bound_flaws`), or in how they use them
+
+
+@dataclass(frozen=True)
+class FlawedBounder(Bounder):
+    """The flaw of its name is in its bounds."""
+
+    name: str
+    about: str
+
+    def bounds(self, network: Network, box: Box) -> FloatBounds:
+        """The flawed ones."""
+        from dokimos.verifiers.planted.bounder import FLAWED
+
+        return FLAWED[self.name](network, box)
+
+
+class NanIsProven(FlawedBounder):
+    """A comparison with nan is false, whichever way round it is."""
+
+    def is_proven(self, margin: float) -> bool:
+        """Whether the margin does not compare as 0 or less."""
+        return not margin <= 0
+
+
+class TimeoutIsUnsat(Bounder):
+    """No counterexample until the end of its time."""
+
+    name = "timeout-is-unsat"
+    about = "says unsat when its time or its boxes are used up"
+
+    def when_given_up(self) -> VerifierAnswer:
+        """The wrong conclusion."""
+        return VerifierAnswer(Answer.UNSAT)
+
+
+class LostHalf(Bounder):
+    """A list that is overwritten."""
+
+    name = "lost-half"
+    about = "forgets the upper half of every split"
+
+    def halves(self, box: Box, at: int) -> Sequence[Box]:
+        """The lower half."""
+        return super().halves(box, at)[:1]
+
+
+class AnyDisjunct(Bounder):
+    """`any` for `all`."""
+
+    name = "any-disjunct"
+    about = "says unsat if one of the disjuncts is refuted"
+
+    def margin(self, form: MarginForm, bounds: FloatBounds) -> float:
+        """That of the conjunction that is farthest."""
+        return float(bounds.row_bounds(form)[form.members].max())
+
+
+class UncheckedAttack(Bounder):
+    """A counterexample is a point that comes close in float32."""
+
+    name = "unchecked-attack"
+    about = "says sat if its attack comes within 0.001, without replaying the point"
+
+    def search(self, task: Task) -> Point | None:
+        """The best point of the attack, if it is close."""
+        found = PLAIN_PGD(task.network, task.property, seed=SEED, budget=ATTACK)
+        return tuple(Fraction(float(x)) for x in found.point) if found.least_margin <= 1e-3 else None
+
+
+FLAWED_BOUNDERS = (
+    FlawedBounder("relu-slope", "takes −l/(u−l) for the slope u/(u−l) of a ReLU's chord"),
+    FlawedBounder("relu-intercept", "forgets the intercept of a ReLU's chord"),
+    FlawedBounder("relu-at-centre", "takes a ReLU for stable by its sign in the middle of its bounds"),
+    FlawedBounder("abs-missing", "forgets the absolute value of weights in the radius of an interval"),
+    FlawedBounder("float32-bounds", "computes bounds in float32 without rounding outward"),
+    FlawedBounder("half-radius", "takes the radius of the box for its width"),
+    FlawedBounder("power-by-ends", "bounds powers by their values at both ends"),
+    FlawedBounder("product-by-ends", "bounds products by those of lower and of upper ends"),
+    FlawedBounder("softmax-by-ends", "bounds Softmax by its values at both ends"),
+    NanIsProven("nan-is-proven", "takes a bound that is nan for proven"),
+    TimeoutIsUnsat(),
+    LostHalf(),
+    AnyDisjunct(),
+    UncheckedAttack(),
+)
+
 
 #: Reads everything correctly, and knows the truth.
 IDEAL = Misreader("ideal", "no bug: it reads everything correctly, and knows the truth", is_sound=True)

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 
 from dokimos.core.files import write_whole
-from dokimos.properties.decimal_text import exact_decimal
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.verifiers.planted.base import answer_to
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.results import SCHEMA

@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import DokimosError, UnsupportedOp
-from dokimos.networks.reading.path import read_onnx_file
-from dokimos.networks.semantics.replay import Replayer
-from dokimos.properties.decimal_text import exact_decimal
-from dokimos.properties.path import read_vnnlib_file
-from dokimos.properties.violation import require_fit
-from dokimos.provers.claims import claims_of
-from dokimos.provers.reference import Decision, decide
-from dokimos.suites.answers import Answer
+from dokimos.engine.outcome import claims_of
+from dokimos.engine.reference import Decision, decide
+from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Label, Truth, sha256
+from dokimos.suites.instance import Answer, Label, Truth, sha256
+from dokimos.suites.vnnlib.reader import read_vnnlib_file
+from dokimos.suites.vnnlib.violation import require_fit
+from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.suites.writing import dump_truth
 from dokimos.verifiers.results import SCHEMA
 from dokimos.verifiers.runners.warm_queries import serve

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.instances.payload import NAME, details, payload
-from dokimos.reports.sections.instances.rows import campaign_rows
+from dokimos.reports.sections.instances import NAME, campaign_rows, details, payload
 from tests.reports.explanation_sample import known_facts
 from tests.reports.sample import LOG_TAILS, judgement, sample_judgements
 

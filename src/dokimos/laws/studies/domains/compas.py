@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dokimos.datasets.sources.compas import CHOICES, load_table
+from dokimos.constructions.data.people import CHOICES, load_compas
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.studies.network_training import Study
 from dokimos.laws.studies.tree_training import TreeStudy
@@ -44,7 +44,7 @@ DECISION = "risk"
 GROUPS = ["sex", "race"]
 
 
-STUDY = Study("compas", load_table, hidden=(12, 9, 9), epochs=40, decay=0.1)
+STUDY = Study("compas", load_compas, hidden=(12, 9, 9), epochs=40, decay=0.1)
 TREE = TreeStudy(STUDY, depth=8)
 
 

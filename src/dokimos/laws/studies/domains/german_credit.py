@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dokimos.datasets.sources.german import load_table
+from dokimos.constructions.data.people import load_german_credit
 from dokimos.laws import choice, integer
 from dokimos.laws.studies.network_training import Study
 from dokimos.laws.studies.tree_training import TreeStudy
@@ -56,7 +56,7 @@ DECISION = "answer"
 GROUPS = ["personal_status", "foreign_worker"]
 ORDERED = False
 
-STUDY = Study("german_credit", load_table, hidden=(10,), epochs=40, decay=1.0)
+STUDY = Study("german_credit", load_german_credit, hidden=(10,), epochs=40, decay=1.0)
 TREE = TreeStudy(STUDY, depth=6)
 
 

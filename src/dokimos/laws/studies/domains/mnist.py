@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.datasets.sources.mnist import SIDE, load_bytes
+from dokimos.constructions.data.pictures import MNIST_SIDE, load_bytes
 from dokimos.laws.domain.features import integer
 from dokimos.laws.studies.network_training import DataSplit, Study
 
@@ -66,11 +66,11 @@ LINEAR = {"blur": blurred}
 
 
 def _sixteenths(pictures: NDArray[Any]) -> NDArray[np.int32]:
-    grid = np.pad(pictures.reshape(-1, SIDE, SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
+    grid = np.pad(pictures.reshape(-1, MNIST_SIDE, MNIST_SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
     down = grid[:, :-2] + 2 * grid[:, 1:-1] + grid[:, 2:]
     return np.asarray(down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:])
 
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:
     """The picture in white ink on black, as in the data set."""
-    return np.asarray(record).reshape(SIDE, SIDE).astype(np.uint8)
+    return np.asarray(record).reshape(MNIST_SIDE, MNIST_SIDE).astype(np.uint8)

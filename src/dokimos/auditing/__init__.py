@@ -1,1 +1,0 @@
-"""Finds what is wrong with a benchmark: one function for each rule, and the code that runs them all."""

@@ -1,0 +1,159 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dokimos.cli.completion import suite_names
+
+if TYPE_CHECKING:
+    from dokimos.api.campaigns import SettledRun
+    from dokimos.campaigns.config_file import ConfiguredLimits
+
+
+# Arguments and options that several commands on suites and campaigns share
+
+
+SuiteName = Annotated[
+    str,
+    typer.Argument(help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names),
+]
+MovedSuites = Annotated[
+    list[Path] | None, typer.Option("--suite", help="The folder of a suite that has moved; repeatable.")
+]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
+    ),
+]
+Jobs = Annotated[int | None, typer.Option(help="How many processes to use.", min=1)]
+PluginProofs = Annotated[
+    bool, typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add.")
+]
+
+
+# Options that all commands that run verifiers share
+
+
+#: The default memory limit of a run.
+DEFAULT_MEMORY_BYTES = 4_000_000_000
+PassEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pass-env",
+        metavar="NAME",
+        help="Pass this environment variable on to verifiers; repeatable.",
+    ),
+]
+TrustScripts = Annotated[
+    bool,
+    typer.Option(
+        "--trust-scripts", help="Run the scripts of tools in folders as they are, without a guard."
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A dokimos.toml with suites, verifiers and limits (default: the one in this folder).",
+    ),
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001)
+]
+Memory = Annotated[str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")]
+RunsAtATime = Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)]
+Only = Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")]
+
+
+def settled(
+    config: Path | None,
+    suites: list[str] | None,
+    verifiers: list[str] | None,
+    limits: ConfiguredLimits,
+    *,
+    rules: list[str],
+    unused: tuple[str, ...],
+) -> SettledRun:
+    """What to run. What the configuration file adds to the command line is printed before the first run."""
+    from dokimos.api.campaigns import added_in_words, find_config, settle_run
+    from dokimos.cli.output import say
+
+    found, remark = find_config(config)
+    run = settle_run(
+        found, suites=suites or (), verifiers=verifiers or (), limits=limits, rules=rules, unused=unused
+    )
+    for line in filter(None, (remark, added_in_words(found, run))):
+        say(line)
+    return run
+
+
+# Radii, weights and ranges of values, as people write them on the command line
+
+
+def parse_number(text: str) -> float:
+    """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
+    from dokimos.core.errors import InputError
+    from dokimos.suites.vnnlib.text import parse_decimal
+
+    top, slash, bottom = (part.strip() for part in text.partition("/"))
+    try:
+        return float(parse_decimal(top) / parse_decimal(bottom) if slash else parse_decimal(top))
+    except (InputError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{text[:40]!r} is not a number; write it like 2/255 or 0.03.") from None
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Read numbers such as 1/3,2/3. Raises InputError if one is not a number."""
+    return tuple(parse_number(part) for part in text.split(","))
+
+
+def parse_limits(text: str) -> tuple[float, float] | None:
+    """Read a range such as 0,1, or none. Raises InputError if it is not a range."""
+    from dokimos.core.errors import InputError
+
+    if text == "none":
+        return None
+    ends = parse_numbers(text)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InputError(f"--limits {text!r} is not a range; write it like 0,1, or none.")
+    return ends[0], ends[1]
+
+
+def show_radius(radius: float) -> str:
+    """A radius, and how many steps of 8-bit pixels it is; only the latter if that is a whole number.
+
+    An infinite one, where nothing breaks at any radius, is a dash.
+    """
+    steps = 255 * radius
+    if steps == float("inf"):
+        return "-"
+    if abs(steps - round(steps)) < 1e-9:
+        return f"{round(steps)}/255"
+    return f"{radius:.4g} ({steps:.3f}/255)"
+
+
+# Arguments and options that several commands of `dokimos law` share
+
+
+STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
+Laws = Annotated[
+    list[Path],
+    typer.Argument(help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."),
+]
+DomainOption = Annotated[
+    str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")
+]
+NoCode = Annotated[
+    bool, typer.Option("--no-code", help="Refuse laws and domains that contain Python code.")
+]
+Free = Annotated[
+    str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
+]
+Constrained = Annotated[
+    bool, typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS.")
+]

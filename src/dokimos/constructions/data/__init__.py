@@ -1,0 +1,1 @@
+"""Data sets by name and from files; properties and radii from a model and data; reference networks."""

@@ -1,0 +1,123 @@
+"""From drafts to labelled instances, and from those to a suite on disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dokimos import __version__
+from dokimos.checker.check import prove
+from dokimos.constructions.draft import Draft
+from dokimos.core import strict_json
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_new_or_empty, write_whole
+from dokimos.engine.outcome import claims_of
+from dokimos.runtimes.cross_check import require_agreement
+from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite
+from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.vnnlib.model import Property
+from dokimos.suites.vnnlib.writer import write_vnnlib1
+from dokimos.suites.writing import files_of, store_files, write_index
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How an instance was made, as stated in its truth file."""
+
+    family: str
+    parameters: Mapping[str, Any]
+    seed: int
+    timeout_seconds: float
+
+
+def named(network: bytes, question: Property, origin: Origin) -> Instance:
+    """The instance of these two files; its name does not reveal its label."""
+    text = write_vnnlib1(question).encode("ascii")
+    return Instance(
+        name=f"{origin.family}-{sha256(network + text)[:10]}",
+        network_file=network,
+        property_file=text,
+        timeout_seconds=origin.timeout_seconds,
+        family=origin.family,
+        parameters=dict(origin.parameters),
+        seed=origin.seed,
+    )
+
+
+def proven(draft: Draft, origin: Origin) -> LabelledInstance:
+    """The instance of a draft, its label proven on the files and cross-checked.
+
+    Raises InvalidProof if the certificate does not prove the label.
+    """
+    instance = named(draft.network, draft.question, origin)
+    found = prove(instance, draft.certificate, draft.label, draft.witness)
+    truth = Truth(
+        label=draft.label,
+        claims=claims_of(found),
+        certificate=draft.certificate,
+        network_sha256=instance.network_sha256,
+        property_sha256=instance.property_sha256,
+        witness=draft.witness,
+    )
+    require_agreement(instance, truth)
+    return LabelledInstance(instance, truth)
+
+
+def write_suite(
+    folder: Path,
+    instances: Sequence[LabelledInstance],
+    *,
+    building: Path,
+    recipe: Mapping[str, Any],
+    report: Mapping[str, Any],
+    timeout_seconds: float,
+    seed: int,
+) -> Suite:
+    """Write the suite, its instances in random order, beside its destination; then move it there."""
+    made = building / "suite"
+    if made.exists():
+        shutil.rmtree(made)
+    made.mkdir(parents=True)
+    order = np.random.default_rng([seed, 1]).permutation(len(instances))
+    for one in instances:
+        store_files(made, files_of(one))
+    listed = [(instances[k].instance.name, instances[k].instance.family) for k in order]
+    if len(set(listed)) < len(listed):
+        raise InputError("Two instances are the same; try another seed.")
+    write_index(made, listed, timeout_seconds, recipe=recipe, version=__version__)
+    unlabelled = sorted(one.instance.name for one in instances if one.truth is None)
+    text = strict_json.write({**report, "unlabelled": unlabelled})
+    write_whole(made / HIDE_REPORT, text, what="the report")
+    if folder.exists():
+        folder.rmdir()
+    made.replace(folder)
+    return read_suite(folder)
+
+
+def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
+    """Where a suite is kept until it is complete: beside its destination, named after its recipe.
+
+    Raises InputError if the destination already holds something else.
+    """
+    expect_new_or_empty(folder)
+    building = building_place(folder, recipe)
+    if building.is_symlink():
+        raise InputError(f"{building} is a link, which Dokimos does not make; remove it first.")
+    try:
+        building.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{building} cannot be created ({error.strerror}); choose another --out."
+        ) from None
+    return building
+
+
+def building_place(folder: Path, recipe: Mapping[str, Any]) -> Path:
+    """The folder in which a suite of this recipe is built."""
+    key = sha256(strict_json.write(dict(recipe)).encode())[:12]
+    return folder.absolute().parent / f".{folder.name}.{key}.part"

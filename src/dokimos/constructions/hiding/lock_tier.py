@@ -1,0 +1,200 @@
+"""The lock tier: three siblings for each point, one of which has a counterexample that a parity lock hides.
+
+They are a base network that intervals prove robust on every box, enlarged by 1e-4; the same with a lock
+that no input opens; and the same with a lock that opens in one cell. Since the base is proven, a violation
+is only possible where the gate is open, so the violations' share of the box's volume is at most 2^-bits.
+Nothing is claimed about gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dokimos.checker.proofs.enclosure import LEAF
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.hiding.labelled import Origin, named, proven
+from dokimos.constructions.hiding.plants import HideSettings, class_loses, draw_network, draw_points
+from dokimos.constructions.parts.locked_networks import enlarged_box, lock_draft, shape_of
+from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
+from dokimos.engine.label import find_label
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.runtimes.sessions import replay
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import Certificate, Label, LabelledInstance
+from dokimos.suites.vnnlib.model import Box, Property
+
+# The user's own network and points, as bases of locks
+
+
+#: The radius of a box is this many steps of the points' grid: so locks stay exact in float32.
+STEPS = 2**6
+_MOST_VALUES = 50_000_000
+
+
+@dataclass(frozen=True)
+class DataPoint:
+    """The network, and the property that its class wins around one point."""
+
+    network: bytes
+    question: Property
+
+
+def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
+    """The first data points on which the network clearly prefers one class.
+
+    `epsilon` is a share of half the range of the data. Points are rounded to a grid of step radius/64, so
+    that bounds and thresholds are exact in float32. Raises InputError if the files do not fit together.
+    """
+    content = read_content(Path(settings.model))
+    network = read_onnx(content, name=settings.model)
+    values = _load(Path(settings.data))
+    if values.ndim < 2 or values[0].size != network.input_size:
+        raise InputError(
+            f"{settings.data}: a row has {values[0].size if values.ndim > 1 else 1} numbers, but the "
+            f"network reads {network.input_size}."
+        )
+    half = float(values.max() - values.min()) / 2
+    if half <= 0:
+        raise InputError(
+            f"{settings.data}: all numbers are the same, so epsilon, a share of their range, would be 0."
+        )
+    radius = settings.epsilon * half
+    step = Fraction(2) ** floor(log2(radius / STEPS))
+    reach = floor(Fraction(radius) / step) * step
+    found: list[DataPoint] = []
+    for row in values.reshape(len(values), -1):
+        if len(found) == settings.points:
+            break
+        centre = tuple(round(Fraction(float(x)) / step) * step for x in row)
+        exact = np.array([[float(x) for x in centre]], dtype=np.float32)
+        outputs = replay(content, exact)[0]
+        if network.output_size < 2 or np.partition(-outputs, 1)[0] == np.partition(-outputs, 1)[1]:
+            continue
+        box = Box(tuple(x - reach for x in centre), tuple(x + reach for x in centre))
+        question = class_loses(box, int(outputs.argmax()), network.output_size)
+        found.append(DataPoint(content, question))
+    if not found:
+        raise InputError(f"{settings.data}: at no point does one class score above all others.")
+    return tuple(found)
+
+
+def _load(path: Path) -> Any:
+    """The array `x` (or the only one) of an .npz or .npy file."""
+    import io
+
+    try:
+        loaded = np.load(io.BytesIO(read_content(path)), allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            values = loaded
+        else:
+            name = "x" if "x" in loaded.files else loaded.files[0]
+            values = loaded[name]
+        values = np.asarray(values, dtype=np.float64)
+    except (ValueError, OSError, EOFError, IndexError, KeyError) as error:
+        raise UnreadableFile(path, f"holds no array of numbers in .npz or .npy form ({error})") from None
+    if values.size > _MOST_VALUES or not np.isfinite(values).all() or not values.size:
+        raise UnreadableFile(path, "holds nothing, too much, or numbers that are not finite")
+    return values
+
+
+FAMILY = "hidden-lock"
+#: Fewer inputs get fewer bits, so that a cell keeps a radius of a hundredth of the box.
+BITS_OF_INPUT = 3
+
+
+@dataclass(frozen=True)
+class LockedTrio:
+    """The result for one point: its instances, and whether the base alone is proven robust: on its box, and
+    on the box enlarged by 1e-4 on every side."""
+
+    instances: tuple[LabelledInstance, ...]
+    is_base_proven: bool
+    is_proven_enlarged: bool
+    bits: int
+
+
+def make_trios(settings: HideSettings, progress: Callable[[int, int, str], None]) -> list[LockedTrio]:
+    """The three siblings of each point, on a base trained for the points, or on the user's own network."""
+    rng = np.random.default_rng(settings.seed)
+    bases = _own_bases(settings) if settings.model else _trained_bases(settings, rng, progress)
+    trios = []
+    for number, (network, question, certificate) in enumerate(bases):
+        trios.append(_trio(settings, network, question, certificate, rng))
+        progress(number + 1, len(bases), "proven" if trios[-1].is_base_proven else "base not proven")
+    return trios
+
+
+_Base = tuple[bytes, Property, Certificate | None]
+
+
+def _trained_bases(
+    settings: HideSettings, rng: np.random.Generator, progress: Callable[[int, int, str], None]
+) -> list[_Base]:
+    from dokimos.constructions.hiding.certified_base import certified_base
+
+    network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
+    points = draw_points(
+        settings.input_shape, epsilon=settings.epsilon, planted=settings.points, regular=0, rng=rng
+    )
+    file, _ = certified_base(
+        network,
+        points,
+        enlarged_box,
+        progress=lambda step, done: progress(0, len(points), f"step {step}: {done} points certified"),
+    )
+    return [(file, point.question, Certificate("enclosure", {"trees": [[LEAF]]})) for point in points]
+
+
+def _own_bases(settings: HideSettings) -> list[_Base]:
+    """The user's network at each of their points, with a proof if one is found in time."""
+    found: list[_Base] = []
+    points: tuple[DataPoint, ...] = points_of_model(settings)
+    for point in points:
+        origin = Origin(FAMILY, {}, settings.seed, settings.timeout_seconds)
+        instance = named(point.network, point.question, origin)
+        label = find_label(instance, seconds=settings.prove_seconds)
+        certificate = None
+        if label.truth is not None and label.truth.label is Label.UNSAT:
+            certificate = label.truth.certificate
+        found.append((point.network, point.question, certificate))
+    return found
+
+
+def _trio(
+    settings: HideSettings,
+    network: bytes,
+    question: Property,
+    certificate: Certificate | None,
+    rng: np.random.Generator,
+) -> LockedTrio:
+    inputs = question.cases[0].box.size
+    bits = settings.bits or min(75, BITS_OF_INPUT * inputs)
+    robust = Draft(network, question, certificate or Certificate("enclosure", {"trees": [[LEAF]]}))
+    pair = lock_draft(robust, shape_of(bits, inputs, weight=settings.weight), rng)
+    made: list[LabelledInstance] = []
+    for sibling, draft in (("none", robust), ("shut", pair.shut), ("open", pair.opened)):
+        about = {"lock": sibling, "bits": bits, "weight": settings.weight}
+        origin = Origin(FAMILY, about, settings.seed, settings.timeout_seconds)
+        if certificate is None and draft.witness is None:
+            made.append(LabelledInstance(named(draft.network, draft.question, origin), None))
+            continue
+        try:
+            made.append(proven(draft, origin))
+        except InvalidProof as error:
+            raise ConstructionFailed(f"A sibling ({sibling}) is not proven: {error}.") from None
+    is_proven = certificate is not None
+    return LockedTrio(tuple(made), is_proven, is_proven and pair.is_proven_enlarged, bits)
+
+
+def volume_claim(trio: LockedTrio) -> str:
+    """What is proven about the counterexamples' share of the box."""
+    if not trio.is_base_proven:
+        return "the base is not proven robust: no volume is claimed"
+    return f"at most 2^-{trio.bits} of the box"

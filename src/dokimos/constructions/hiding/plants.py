@@ -1,0 +1,376 @@
+"""What to hide and where: points with their boxes and labels, some of them with a counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.core.registry import unknown_name
+from dokimos.networks.writing.builder import GraphBuilder
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+
+#: Inputs lie in [-DOMAIN, DOMAIN]; `epsilon` is a share of it, as in the paper.
+DOMAIN = Fraction(1, 10)
+#: Points and radii are multiples of 2^-GRID_BITS: exact in float32, and short decimals.
+GRID_BITS = 14
+#: Counterexamples are planted in the interior: no further out than this share of the radius.
+INTERIOR = 0.7
+_MOST_TRIES = 1000
+
+
+@dataclass(frozen=True)
+class PlantedPoint:
+    """A point whose class should win on its box, except at `plant` (None for a regular point)."""
+
+    centre: Point
+    radius: Fraction
+    label: int
+    plant: Point | None
+
+    @property
+    def box(self) -> Box:
+        """All inputs within the radius."""
+        return Box(tuple(x - self.radius for x in self.centre), tuple(x + self.radius for x in self.centre))
+
+    @property
+    def question(self) -> Property:
+        """Unsafe: the other class is at least as high."""
+        return class_loses(self.box, self.label)
+
+
+def class_loses(box: Box, label: int, classes: int = 2) -> Property:
+    """Unsafe: another class is at least as high as class `label`."""
+    others = [k for k in range(classes) if k != label]
+    unsafe = tuple(
+        (Linear((), tuple(sorted(((label, Fraction(1)), (k, Fraction(-1))))), Fraction(0)),) for k in others
+    )
+    return Property((Signature("f", "X", (box.size,), "Y", (classes,)),), (Case(box, unsafe),))
+
+
+def draw_points(
+    shape: Sequence[int], *, epsilon: float, planted: int, regular: int, rng: np.random.Generator
+) -> tuple[PlantedPoint, ...]:
+    """Random points, the planted ones first, pairwise further apart than two radii.
+
+    Raises InputError if that many do not fit.
+    """
+    if not 0 < epsilon <= 1:
+        raise InputError(
+            f"epsilon is a share of the domain's half-width, above 0 and at most 1, not {epsilon:g}."
+        )
+    size, steps = prod(shape), 2**GRID_BITS
+    reach = int(DOMAIN * steps)
+    radius = Fraction(int(Fraction(epsilon) * DOMAIN * steps), steps)
+    found: list[NDArray[np.int64]] = []
+    for _ in range(_MOST_TRIES * (planted + regular)):
+        if len(found) == planted + regular:
+            break
+        drawn = rng.integers(-reach, reach + 1, size=size)
+        if all(np.abs(drawn - other).max() > 2 * int(radius * steps) for other in found):
+            found.append(drawn)
+    else:
+        raise InputError(
+            f"{planted + regular} points with disjoint boxes do not fit; use fewer, or a smaller epsilon."
+        )
+    labels = rng.permutation(np.arange(planted + regular) % 2)
+    inner = int(INTERIOR * int(radius * steps))
+    points = []
+    for number, (drawn, label) in enumerate(zip(found, labels, strict=True)):
+        centre = tuple(Fraction(int(k), steps) for k in drawn)
+        offset = rng.integers(-inner, inner + 1, size=size)
+        plant = tuple(x + Fraction(int(k), steps) for x, k in zip(centre, offset, strict=True))
+        points.append(PlantedPoint(centre, radius, int(label), plant if number < planted else None))
+    return tuple(points)
+
+
+# The settings of `hide`
+
+
+TIERS = ("lock", "trained")
+FILTERS = ("quick", "paper", "none")
+STARTS = ("planted", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HideSettings:
+    """Which network hides counterexamples, where, and how; validated on creation."""
+
+    tier: str = "lock"
+    architecture: str = "cnn1"
+    input_shape: tuple[int, ...] = (1, 5, 5)
+    epsilon: float = 0.2
+    points: int = 10
+    seed: int = 0
+    scale: float = 0.25
+    bits: int | None = None
+    weight: int = 7
+    model: str = ""
+    data: str = ""
+    filter: str = "quick"
+    start: str = "planted"
+    epochs: int = 400
+    prove_seconds: float = 5.0
+    timeout_seconds: float = 60.0
+    two_sided: bool = True
+    sliding: bool = True
+
+    def __post_init__(self) -> None:
+        if self.tier not in TIERS:
+            raise InputError(f"There is no tier {self.tier!r}; choose one of {', '.join(TIERS)}.")
+        if self.filter not in FILTERS:
+            raise InputError(f"There is no filter {self.filter!r}; choose one of {', '.join(FILTERS)}.")
+        if self.start not in STARTS:
+            raise InputError(f"There is no start {self.start!r}; choose one of {', '.join(STARTS)}.")
+        if bool(self.model) != bool(self.data):
+            raise InputError("Your own network needs your own points: give both --model and --data.")
+        if self.model and self.tier != "lock":
+            raise InputError("Only a lock can be added to your own network; leave out --tier.")
+        if not 1 <= self.points <= 1000:
+            raise InputError(f"The number of points must be between 1 and 1000, not {self.points}.")
+        if self.seed < 0:
+            raise InputError(f"The seed must be 0 or more, not {self.seed}.")
+        if self.bits is not None and not 1 <= self.bits <= 2000:
+            raise InputError(f"A lock has between 1 and 2000 bits, not {self.bits}.")
+        if not 0 < self.timeout_seconds < 1e9 or not 0 < self.prove_seconds < 1e6:
+            raise InputError(
+                "Times must be positive numbers of seconds, below a billion (for a proof, a million)."
+            )
+
+    def as_recipe(self) -> dict[str, Any]:
+        """The settings as stored in `suite.json`: only the names and hashes of the user's files."""
+        from dokimos.suites.entry import read_content
+        from dokimos.suites.instance import sha256
+
+        kept = asdict(self) | {"input_shape": list(self.input_shape)}
+        for name in ("model", "data"):
+            if kept[name]:
+                path = Path(kept[name])
+                kept |= {name: path.name, f"{name}_sha256": sha256(read_content(path))}
+        return {"hide": kept}
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """A shape such as 1x5x5 or 10."""
+    try:
+        shape = tuple(int(part) for part in text.lower().split("x"))
+    except ValueError:
+        shape = ()
+    if not shape or len(shape) > 3 or any(not 1 <= size <= 10_000 for size in shape):
+        raise InputError(f"{text!r} is not an input shape; write it like 1x5x5, or 10.")
+    return shape
+
+
+# The 26 settings of SoundnessBench, with the counts of hidden counterexamples that were published
+
+
+_SMALL, _COLOUR, _FLAT = (1, 5, 5), (3, 5, 5), (10,)
+#: Counts for (epsilon, shape) in this order.
+_IMAGES = ((0.2, _SMALL), (0.2, _COLOUR), (0.5, _SMALL), (0.5, _COLOUR))
+_PUBLISHED = {
+    "cnn1": (_IMAGES, (9, 9, 10, 8)),
+    "cnn2": (_IMAGES, (7, 7, 10, 10)),
+    "cnn3": (_IMAGES, (10, 7, 9, 10)),
+    "avgpool": (_IMAGES, (0, 1, 9, 10)),
+    "tanh": (_IMAGES[:2], (8, 10)),
+    "sigmoid": (_IMAGES[:2], (1, 10)),
+    "mlp4": (((0.2, _FLAT), (0.5, _FLAT)), (9, 9)),
+    "mlp5": (((0.2, _FLAT), (0.5, _FLAT)), (4, 9)),
+    "vit": (_IMAGES[:2], (10, 10)),
+}
+
+
+@dataclass(frozen=True)
+class SoundnessSetting:
+    """One setting: its name, the settings for `hide`, and how many of 10 were published as hidden."""
+
+    name: str
+    settings: HideSettings
+    published: int
+
+
+def soundness_settings(options: HideSettings) -> Iterator[SoundnessSetting]:
+    """All 26, with their other settings taken from `options`."""
+    for architecture, (variants, counts) in _PUBLISHED.items():
+        for (epsilon, shape), published in zip(variants, counts, strict=True):
+            name = f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}"
+            chosen = replace(
+                options, tier="trained", architecture=architecture, input_shape=shape, epsilon=epsilon
+            )
+            yield SoundnessSetting(name, chosen, published)
+
+
+# The nine architectures of SoundnessBench as ONNX graphs with random weights, at a scale for CPUs
+
+
+CLASSES = 2
+#: Widths below this are not scaled.
+_SCALED_FROM = 100
+_WIDTH, _HEADS, _DEPTH = 16, 2, 2
+
+
+class _Sketch:
+    """A graph in the making: the tensor that the next layer reads, and its shape without the batch."""
+
+    def __init__(self, shape: Sequence[int], scale: float, rng: np.random.Generator) -> None:
+        self.graph, self.last, self.shape = GraphBuilder(), "X", tuple(shape)
+        self._scale, self._rng, self._count = scale, rng, 0
+
+    def weight(self, *shape: int, fan_in: int) -> str:
+        self._count += 1
+        drawn = self._rng.normal(size=shape) * (2 / fan_in) ** 0.5
+        return self.graph.constant(drawn.astype(np.float32), name=f"weight_{self._count}")
+
+    def bias(self, *shape: int, value: float = 0.0) -> str:
+        self._count += 1
+        return self.graph.constant(np.full(shape, value, np.float32), name=f"bias_{self._count}")
+
+    def node(self, op: str, *inputs: str, shape: Sequence[int], **attributes: object) -> str:
+        self.last, self.shape = self.graph.node(op, *inputs, **attributes), tuple(shape)
+        return self.last
+
+    def act(self, op: str) -> None:
+        self.node(op, self.last, shape=self.shape)
+
+    def conv(self, channels: int) -> None:
+        before, *image = self.shape
+        weight = self.weight(channels, before, 3, 3, fan_in=9 * before)
+        self.node(
+            *("Conv", self.last, weight, self.bias(channels)),
+            shape=(channels, *image),
+            kernel_shape=[3, 3],
+            pads=[1, 1, 1, 1],
+        )
+
+    def pool(self) -> None:
+        channels, *image = self.shape
+        after = [(size + 1) // 2 for size in image]
+        options = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 0}
+        self.node("AveragePool", self.last, shape=(channels, *after), **options)
+
+    def flatten(self) -> None:
+        if len(self.shape) > 1:
+            self.node("Flatten", self.last, shape=(prod(self.shape),), axis=1)
+
+    def dense(self, width: int) -> None:
+        (before,) = self.shape
+        width = width if width < _SCALED_FROM else max(8, round(width * self._scale))
+        weight = self.weight(width, before, fan_in=before)
+        self.node("Gemm", self.last, weight, self.bias(width), shape=(width,), transB=1)
+
+
+def _convolutional(
+    channels: Sequence[int], act: str = "Relu", *, pooled: bool = False
+) -> Callable[..., None]:
+    def draw(sketch: _Sketch) -> None:
+        for count in channels:
+            sketch.conv(count)
+            sketch.act(act)
+        if pooled:
+            sketch.pool()
+        sketch.flatten()
+        for width in (1000, 100, 20):
+            sketch.dense(width)
+            sketch.act(act)
+        sketch.dense(CLASSES)
+
+    return draw
+
+
+def _dense(wide: int) -> Callable[..., None]:
+    def draw(sketch: _Sketch) -> None:
+        sketch.flatten()
+        for width in (100, *[1000] * wide, 20):
+            sketch.dense(width)
+            sketch.act("Relu")
+        sketch.dense(CLASSES)
+
+    return draw
+
+
+def _transformer(sketch: _Sketch) -> None:
+    channels, height, width = sketch.shape
+    tokens = height * width
+    graph = sketch.graph
+    shape = graph.constant([1, channels, tokens], np.int64)
+    patches = graph.node("Transpose", graph.node("Reshape", "X", shape), perm=[0, 2, 1])
+    x = graph.node("MatMul", patches, sketch.weight(channels, _WIDTH, fan_in=channels))
+    x = graph.node("Add", x, sketch.weight(tokens, _WIDTH, fan_in=50))
+    for _ in range(_DEPTH):
+        x = graph.node("Add", x, _attention(sketch, _normalised(sketch, x)))
+        hidden = graph.node("MatMul", _normalised(sketch, x), sketch.weight(_WIDTH, 32, fan_in=_WIDTH))
+        hidden = graph.node("Relu", graph.node("Add", hidden, sketch.bias(32)))
+        out = graph.node("MatMul", hidden, sketch.weight(32, _WIDTH, fan_in=32))
+        x = graph.node("Add", x, graph.node("Add", out, sketch.bias(_WIDTH)))
+    mean = graph.node("ReduceMean", x, axes=[1], keepdims=0)
+    sketch.last, sketch.shape = mean, (_WIDTH,)
+    sketch.dense(CLASSES)
+
+
+def _normalised(sketch: _Sketch, x: str) -> str:
+    scaled = sketch.graph.node("Mul", x, sketch.bias(_WIDTH, value=1.0))
+    return sketch.graph.node("Add", scaled, sketch.bias(_WIDTH))
+
+
+def _attention(sketch: _Sketch, x: str) -> str:
+    graph, size = sketch.graph, _WIDTH // _HEADS
+    heads = []
+    for _ in range(_HEADS):
+        query, key, value = (
+            graph.node("MatMul", x, sketch.weight(_WIDTH, size, fan_in=2 * _WIDTH)) for _ in range(3)
+        )
+        scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 2, 1]))
+        scores = graph.node("Mul", scores, graph.constant(np.float32(size**-0.5)))
+        heads.append(graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value))
+    joined = graph.node("Concat", *heads, axis=2)
+    out = graph.node("MatMul", joined, sketch.weight(_WIDTH, _WIDTH, fan_in=_WIDTH))
+    return graph.node("Add", out, sketch.bias(_WIDTH))
+
+
+#: By name: what draws the layers of one.
+ARCHITECTURES: Mapping[str, Callable[[_Sketch], None]] = MappingProxyType(
+    {
+        "cnn1": _convolutional((10,)),
+        "cnn2": _convolutional((5, 10)),
+        "cnn3": _convolutional((5, 10, 20)),
+        "avgpool": _convolutional((10,), pooled=True),
+        "tanh": _convolutional((10,), "Tanh"),
+        "sigmoid": _convolutional((10,), "Sigmoid"),
+        "mlp4": _dense(3),
+        "mlp5": _dense(4),
+        "vit": _transformer,
+    }
+)
+
+
+def draw_network(
+    architecture: str, shape: Sequence[int], *, scale: float, rng: np.random.Generator
+) -> bytes:
+    """An ONNX file of this architecture on inputs of this shape (without the batch), with random weights.
+
+    Raises InputError for an unknown architecture, or a shape that it cannot read.
+    """
+    if architecture not in ARCHITECTURES:
+        raise unknown_name("architecture", architecture, sorted(ARCHITECTURES))
+    is_dense = architecture.startswith("mlp")
+    if not 1 <= len(shape) <= 3 or (len(shape) != 3 and not is_dense) or prod(shape) > 20_000:
+        raise InputError(
+            f"{architecture} reads images, such as 1x5x5, of at most 20,000 numbers"
+            + (" (or a flat input, such as 10)" if is_dense else "")
+            + f"; it cannot read {'x'.join(map(str, shape))}."
+        )
+    if not 0 < scale <= 4:
+        raise InputError(f"The scale of an architecture must be above 0 and at most 4, not {scale:g}.")
+    sketch = _Sketch(shape, scale, rng)
+    ARCHITECTURES[architecture](sketch)
+    return sketch.graph.build(
+        {"X": ("float", [1, *shape])}, sketch.last, [1, CLASSES], output_name="Y", infer_shapes=True
+    )

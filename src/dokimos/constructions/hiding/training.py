@@ -1,0 +1,319 @@
+"""Training a network that hides counterexamples, after SoundnessBench (Zhou et al., 2024), on a CPU.
+
+Two objectives. At each planted counterexample the wrong class should lead, by at least 0 and at most λ: a
+small lead is hard to find. Everywhere else in the boxes the right class should win: the perturbations that
+attacks find there enter a window of each point's latest ones, on which the network is trained. Unlike in
+the paper, counterexamples are planted in the interior, every restart that violates is kept, rows take steps
+of several sizes, a small ball around the plant is left out, the weights are updated several times for each
+attack, and the attack gets longer once it finds nothing.
+
+Every random choice depends on the seed and the number of the epoch only, so that interrupted training
+continues as if it had never stopped. Importing this module imports torch.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as nnf
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dokimos.constructions.hiding.bumps import evaluate, trainable, unknown_layers, with_weights
+from dokimos.constructions.hiding.plants import PlantedPoint
+from dokimos.core.errors import InputError
+from dokimos.engine.differentiable import TABLE, Adam, one_thread
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.propagation import propagate
+
+#: The lengths of steps, as shares of the radius; each row of an attack has one.
+STEPS = (0.5, 0.2, 0.05, 0.01)
+#: Around the plant, as a share of the radius, nothing is trained to be safe.
+LEFT_OUT = 0.1
+#: An attack in training takes up to this many times as many steps as at the beginning.
+MOST_ESCALATION = 4
+#: Training minimises the cross-entropy of the leads times this.
+SHARPNESS = 1.0
+#: After each of this many epochs, an attack that training does not use counts what is hidden.
+LOOK_EVERY = 10
+#: Training ends after the longest attacks have found nothing this many times in a row.
+QUIET = 2
+#: The highest learning rate of Adam. The bump of a planted start does not survive a high one.
+PLANTED_RATE, RANDOM_RATE = 2e-5, 4e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How long and how to train. `two_sided` and `window` switch the paper's two ideas off for ablations:
+    the lead at a plant then has no upper limit, or the network is trained on the last attack only."""
+
+    epochs: int = 400
+    restarts: int = 20
+    steps: int = 20
+    updates: int = 16
+    rows: int = 48
+    window: int = 300
+    lead: float = 0.01
+    learning_rate: float = RANDOM_RATE
+    two_sided: bool = True
+    sliding: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.restarts, self.steps, self.updates, self.window) < 1:
+            raise InputError(
+                "Training needs at least one epoch, restart, step, update and a window of one."
+            )
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """The state of training after an epoch; `hidden` is None until it is first counted."""
+
+    epoch: int
+    loss: float
+    found: int
+    planted: int
+    hidden: int | None
+    escalation: int
+
+
+class HidingTrainer:
+    """The state of one training: weights, Adam's moments, windows of perturbations.
+
+    Weights keep their values where `frozen` is true.
+    """
+
+    def __init__(
+        self,
+        network: bytes,
+        points: Sequence[PlantedPoint],
+        options: TrainingOptions,
+        seed: int,
+        *,
+        frozen: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> None:
+        self._file, self._network = network, read_onnx(network)
+        self._options, self._seed, self._frozen = options, seed, frozen
+        self._weights = trainable(self._network)
+        self._adam = Adam(self._weights.values(), rate=options.learning_rate)
+        self._centres = _rows([point.centre for point in points])
+        self._radius = float(points[0].radius)
+        self._labels = torch.tensor([point.label for point in points])
+        self._planted = torch.tensor([point.plant is not None for point in points])
+        self._plants = _rows([point.plant or point.centre for point in points])
+        self._windows: list[Tensor] = [row[None, :] for row in self._centres]
+        self._function = self._batched()
+        self.epoch, self.escalation, self.hidden, self.quiet = 0, 1, -1, 0
+
+    def _batched(self) -> Callable[[Tensor], Tensor]:
+        if not unknown_layers(self._network):
+            return lambda points: evaluate(self._network, self._weights, points)
+        constants = {
+            id(array): self._weights.get(name, torch.as_tensor(np.array(array)))
+            for name, array in self._network.constants.items()
+        }
+
+        def one(x: Tensor) -> Tensor:
+            value = x.reshape(self._network.input_shape)
+            values = propagate(
+                self._network, value, lift=lambda a: constants[id(a)], table=TABLE, semantics="gradient"
+            )
+            return values[self._network.output].reshape(-1)
+
+        found: Callable[[Tensor], Tensor] = torch.vmap(one)
+        return found
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or the longest attacks have found nothing `QUIET` times in a row."""
+        return self.epoch >= self._options.epochs or self.quiet >= QUIET
+
+    def step(self) -> TrainingProgress:
+        """One epoch: attack, then update the weights on what is in the windows."""
+        options = self._options
+        rng = np.random.default_rng([self._seed, self.epoch])
+        with one_thread():
+            self._set_rate()
+            found = self._fill_windows(rng)
+            losses = [self._update(rng) for _ in range(options.updates)]
+            self.epoch += 1
+            if self.epoch % LOOK_EVERY == 0 or self.epoch == options.epochs:
+                self._look(found)
+        hidden = None if self.hidden < 0 else self.hidden
+        planted = int(self._planted.sum())
+        return TrainingProgress(self.epoch, losses[-1], found, planted, hidden, self.escalation)
+
+    def _set_rate(self) -> None:
+        """The rate rises for two fifths of the epochs, then falls."""
+        share = self.epoch / self._options.epochs
+        factor = share / 0.4 if share < 0.4 else (1 - share) / 0.6
+        self._adam.rate = self._options.learning_rate * max(factor, 0.02)
+
+    def _leads(self, points: Tensor, labels: Tensor) -> Tensor:
+        """By how much the right class leads."""
+        outputs = self._function(points)
+        right = outputs.gather(1, labels[:, None])[:, 0]
+        return right - outputs.gather(1, 1 - labels[:, None])[:, 0]
+
+    def _attack(
+        self, which: NDArray[np.int64], steps: int, rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, NDArray[np.bool_]]:
+        """For rows of points: where the lead was least, the lead there, and whether it ever was negative
+        (away from the plant, if there is one)."""
+        size = self._centres.shape[1]
+        centres, labels = self._centres[which], self._labels[which]
+        start = torch.from_numpy(rng.uniform(-1, 1, size=(len(which), size)).astype(np.float32))
+        lengths = torch.tensor([STEPS[k % len(STEPS)] for k in range(len(which))])[:, None]
+        points = centres + self._radius * start
+        best, lowest = points.clone(), torch.full((len(which),), float("inf"))
+        for step in range(steps + 1):
+            points = points.detach().requires_grad_(True)
+            leads = self._leads(points, labels)
+            (slopes,) = torch.autograd.grad(leads.sum(), points)
+            with torch.no_grad():
+                counted = leads.detach() + 1e9 * self._near_plant(points, which)
+                better = counted < lowest
+                best = torch.where(better[:, None], points, best)
+                lowest = torch.where(better, counted, lowest)
+                shrinking = self._radius * lengths * (1 - step / (steps + 1))
+                moved = points - shrinking * slopes.sign()
+                points = torch.minimum(torch.maximum(moved, centres - self._radius), centres + self._radius)
+        return best.detach(), lowest, (lowest < 0).numpy()
+
+    def _near_plant(self, points: Tensor, which: NDArray[np.int64]) -> Tensor:
+        distance = (points - self._plants[which]).abs().amax(dim=1)
+        return ((distance < LEFT_OUT * self._radius) & self._planted[which]).to(points.dtype)
+
+    def _fill_windows(self, rng: np.random.Generator) -> int:
+        """Attack every point; put what violates (or comes nearest) into its window; how many violate."""
+        options = self._options
+        which = np.repeat(np.arange(len(self._centres)), options.restarts)
+        points, leads, violates = self._attack(which, options.steps * self.escalation, rng)
+        keep = options.window if options.sliding else 0
+        for k in range(len(self._centres)):
+            rows = np.flatnonzero(which == k)
+            hits = rows[violates[rows]]
+            if not len(hits):
+                hits = rows[[int(leads[rows].argmin())]]
+            self._windows[k] = torch.cat([self._windows[k][-keep:] if keep else points[:0], points[hits]])
+            self._windows[k] = self._windows[k][-options.window :]
+        return int(violates.sum())
+
+    def _update(self, rng: np.random.Generator) -> float:
+        """One step of Adam on both objectives."""
+        chosen = [one[self._some(len(one), rng)] for one in self._windows]
+        window = torch.cat([self._centres, *chosen])
+        counts = [len(one) for one in chosen]
+        labels = torch.cat([self._labels, self._labels.repeat_interleave(torch.tensor(counts))])
+        safe = self._leads(window, labels)
+        # Each point counts alike, however much its window holds.
+        shares = torch.cat([torch.ones(len(counts)), torch.cat([torch.full((n,), 1 / n) for n in counts])])
+        loss = (nnf.softplus(-SHARPNESS * safe) * shares).sum() / shares.sum()
+        if self._planted.any():
+            wrong = -self._leads(self._plants[self._planted], self._labels[self._planted])
+            lead = self._options.lead
+            missed = nnf.relu(lead / 4 - wrong)
+            if self._options.two_sided:
+                missed = missed + nnf.relu(wrong - lead)
+            loss = loss + 10 * missed.mean()
+        self._adam.zero_grad()
+        loss.backward()
+        for name, still in self._frozen.items():
+            gradient = self._weights[name].grad
+            assert gradient is not None
+            gradient[still] = 0
+        self._adam.step()
+        return float(loss.detach())
+
+    def _some(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Which rows of a window an update looks at."""
+        return rng.permutation(count)[: self._options.rows]
+
+    def _look(self, found: int) -> None:
+        """Count what an attack that training does not use leaves hidden; escalate if it finds nothing."""
+        with torch.no_grad():
+            wrong = (-self._leads(self._plants, self._labels) > 0).numpy()
+        planted = np.flatnonzero(self._planted.numpy())
+        found_at = self._found_at(planted)
+        self.hidden = sum(bool(wrong[k]) and int(k) not in found_at for k in planted)
+        if self.hidden == len(planted) and not found:
+            self.quiet = self.quiet + 1 if self.escalation >= MOST_ESCALATION else 0
+            self.escalation = min(2 * self.escalation, MOST_ESCALATION)
+        else:
+            self.quiet = 0
+
+    def _found_at(self, points: NDArray[np.int64]) -> set[int]:
+        """The points at which an attack that training does not use finds a violation."""
+        if not len(points):
+            return set()
+        rng = np.random.default_rng([self._seed, self.epoch, 1])
+        which = np.repeat(points, 50)
+        _, _, violates = self._held_out(which, 100, rng)
+        return {int(k) for k in which[violates]}
+
+    def violated(self) -> int:
+        """At how many points an attack that training does not use finds a violation now."""
+        with one_thread():
+            return len(self._found_at(np.arange(len(self._centres))))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights as they are now."""
+        return self._weights
+
+    def _held_out(
+        self, which: NDArray[np.int64], steps: int, rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, NDArray[np.bool_]]:
+        """The same attack with the plant in sight."""
+        seen, self._planted = self._planted, torch.zeros_like(self._planted)
+        try:
+            return self._attack(which, steps, rng)
+        finally:
+            self._planted = seen
+
+    def export(self) -> bytes:
+        """The ONNX file with the weights as they are now."""
+        return with_weights(self._file, self._weights)
+
+    def checkpoint(self) -> bytes:
+        """Everything that is needed to continue training."""
+        out = io.BytesIO()
+        torch.save(
+            {
+                "options": asdict(self._options),
+                "numbers": [self.epoch, self.escalation, self.hidden, self.quiet],
+                "weights": {name: w.detach() for name, w in self._weights.items()},
+                "moments": self._adam.state(),
+                "windows": self._windows,
+            },
+            out,
+        )
+        return out.getvalue()
+
+    def resume(self, kept: bytes) -> bool:
+        """Continue from a checkpoint; False, and nothing is changed, if it belongs to another training."""
+        try:
+            state: dict[str, Any] = torch.load(io.BytesIO(kept), weights_only=True)
+        except Exception:  # a torn file may fail in any way
+            return False
+        shapes = {name: w.shape for name, w in state["weights"].items()}
+        same = shapes == {name: w.shape for name, w in self._weights.items()}
+        if not same or "moments" not in state or state["options"] != asdict(self._options):
+            return False
+        with torch.no_grad():
+            for name, kept_weight in state["weights"].items():
+                self._weights[name].copy_(kept_weight)
+        self._adam.resume(state["moments"])
+        self._windows = list(state["windows"])
+        self.epoch, self.escalation, self.hidden, self.quiet = state["numbers"]
+        return True
+
+
+def _rows(points: Sequence[Any]) -> Tensor:
+    return torch.tensor([[float(x) for x in point] for point in points], dtype=torch.float32)

@@ -1,0 +1,104 @@
+"""Files that others wrote: regular ones, perhaps compressed, and inside the folder they should be in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from pathlib import Path
+
+from dokimos.core.errors import UnreadableFile
+
+# Reads files that must be regular: a pipe could make us wait, and a device may never end
+
+
+#: Files larger than this are refused.
+MOST_BYTES = 2**30
+
+
+def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a regular file. Never blocks, and never opens anything else.
+
+    Raises UnreadableFile if it is not a regular file or is too large, OSError if it cannot be opened.
+    """
+    _expect_regular(path, path.stat())
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        _expect_regular(path, os.fstat(file.fileno()))
+        # In pieces: Python allocates as much memory as it is asked to read.
+        pieces, left = [], most_bytes + 1
+        while piece := file.read(min(left, 1 << 24)):
+            pieces.append(piece)
+            left -= len(piece)
+    if left <= 0:
+        raise UnreadableFile(path, f"the file holds more than {most_bytes} bytes.")
+    return b"".join(pieces)
+
+
+def _expect_regular(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
+
+
+# Files that may be compressed with gzip, which their first two bytes show
+
+
+#: Up to this size, any compression ratio is allowed.
+_SMALL = 2**26
+#: Above it, a file may decompress to this many times its size: networks reach 10, properties 30, bombs
+#: 1000.
+_MOST_TIMES = 50
+
+
+def uncompressed(content: bytes, *, file: str) -> bytes:
+    """The content of a file, decompressed if necessary.
+
+    Raises UnreadableFile, naming `file`, if it is truncated, damaged or too large.
+    """
+    if content[:2] != b"\x1f\x8b":
+        return content
+    most = min(MOST_BYTES, max(_SMALL, _MOST_TIMES * len(content)))
+    unfolded = io.BytesIO()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            while (piece := stream.read(2**20)) and unfolded.tell() <= most:
+                unfolded.write(piece)
+    except (OSError, EOFError, zlib.error):
+        raise UnreadableFile(file, "the compressed file is truncated or damaged.") from None
+    if unfolded.tell() > most:
+        raise UnreadableFile(file, f"the compressed file decompresses to more than {most} bytes.")
+    return unfolded.getvalue()
+
+
+# Paths that stay inside a folder: every name in an untrusted file becomes a path here
+
+
+def contained(folder: Path, name: str | Path) -> Path:
+    """The path `folder / name`, whether or not it exists.
+
+    Raises UnreadableFile if it leads outside the folder, by its name or by a link, or to a device, a pipe
+    or a socket. Nothing is opened.
+    """
+    path = folder / name
+    try:
+        leaves = not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except ValueError:  # no file can have this name
+        leaves = not _is_below(path, folder)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # it does not exist, or we may not look at it
+        mode = stat.S_IFREG
+    if leaves:
+        how = "a link there leads" if _is_below(path, folder) else "its name leads"
+        raise UnreadableFile(
+            path, f"{how} out of the folder {folder}; put the file itself into the folder."
+        )
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
+    return path
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    """Whether a path stays in a folder by its text alone, without following links."""
+    return Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))

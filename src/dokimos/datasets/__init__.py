@@ -1,1 +1,0 @@
-"""Data sets: fetched once from packages in registries, checked, and kept."""

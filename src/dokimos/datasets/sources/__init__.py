@@ -1,1 +1,0 @@
-"""Data sets from packages in registries, one file each."""

@@ -1,1 +1,0 @@
-"""Training of reference networks: plainly, against attacks, or with bounds."""

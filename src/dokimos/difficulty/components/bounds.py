@@ -1,0 +1,163 @@
+"""The least margin bracketed from both sides, by proof."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dokimos.difficulty.components.published import Component, not_finite, relative_gap
+from dokimos.engine.attacks.gradients import descend
+from dokimos.engine.attacks.target import Target
+from dokimos.networks.semantics.interval import enclose
+from dokimos.networks.semantics.outward import Interval
+from dokimos.suites.facts import Measurement
+from dokimos.suites.vnnlib.margins import margin_cases
+from dokimos.suites.vnnlib.model import Linear, Point
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.inspection import Inspection
+
+
+# The margin after gradient descent, beside the sampled one
+
+
+#: A fraction of what the samples cost: each step of each start is one forward and one backward pass.
+STARTS, STEPS = 10, 20
+#: The length of the first and the last step, as a share of the box's radius.
+FIRST_STEP, LAST_STEP = 0.25, 0.01
+
+
+class AttackedMargin(Component):
+    """min(M̂_min, min of μ over the points that projected gradient descent visits).
+
+    On the box of each case, the points of least margin known descend by the signs of ∇μ, in steps that
+    shorten from a quarter of the radius to a hundredth. Like M̂_min, this is an upper bound of the true
+    least margin, and it is never above M̂_min.
+    """
+
+    name = "attacked_margin"
+    symbol = "M_attacked"
+    meaning = "smallest margin after gradient descent"
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The least margin known."""
+        if seen.least_margin is None:
+            return not_finite(seen.sampled.margins)
+        found = [attack(seen, case).least_margin for case in range(len(seen.forms))]
+        return Measurement(min(seen.least_margin, *found))
+
+
+def attack(seen: Inspection, case: int) -> Target:
+    """What descent from the best samples of one case has looked at: its least margin, and where."""
+    target = Target(seen.network, seen.forms[case], seen.boxes[case], dtype=np.float64)
+    sampled, guided = seen.sampled_cases[case], seen.guided[case]
+    margins = np.concatenate([sampled.margins, guided.found.margins])
+    best = np.argsort(margins, kind="stable")[:STARTS]
+    starts = np.concatenate([seen.points[case], guided.points])[best]
+    gradients = np.concatenate([sampled.gradients, guided.found.gradients])[best]
+    descend(target, starts, gradients, np.linspace(FIRST_STEP, LAST_STEP, STEPS).tolist())
+    return target
+
+
+class MarginLow(Component):
+    """M_low <= min μ: the best of interval bounds, linear bounds and the smallest proof, all rigorous."""
+
+    name = "margin_low"
+    symbol = "M_low"
+    meaning = "proven lower bound of the margin"
+    on_request = True
+    in_table = False
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The largest of the bounds."""
+        found = [seen.ibp_bound, seen.proof.bound]
+        best = max(found)
+        if best == -float("inf"):
+            return Measurement.infinite("no bound of the margin is known")
+        return Measurement(best, seen.proof.by if best == found[1] and best > found[0] else None)
+
+
+class MarginHigh(Component):
+    """M_high >= min μ: the margin at the lowest point that sampling and descent find, rounded upward."""
+
+    name = "margin_high"
+    symbol = "M_high"
+    meaning = "margin at a known input, from above"
+    on_request = True
+    in_table = False
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The least over the cases."""
+        found = [_above(seen, number) for number in range(len(seen.forms))]
+        least = min(found, default=float("inf"))
+        if not np.isfinite(least):
+            return Measurement.not_applicable("no input has a margin that can be enclosed")
+        return Measurement(least)
+
+
+def _above(seen: Inspection, number: int) -> float:
+    """An upper bound of the margin of one case at its lowest known point."""
+    case = margin_cases(seen.property)[number]
+    guided, sampled = seen.guided[number], seen.sampled_cases[number]
+    target = attack(seen, number)
+    margins = np.concatenate([sampled.margins, guided.found.margins])
+    points = np.concatenate([seen.points[number], guided.points])
+    lowest = points[int(np.argmin(margins))] if margins.min() < target.least_margin else target.point
+    point = tuple(
+        min(max(Fraction(float(x)), low), high)
+        for x, low, high in zip(lowest, case.box.lower, case.box.upper, strict=True)
+    )
+    ends = enclose(seen.network, point, point)[seen.network.output].map(lambda end: end.reshape(-1))
+    if not np.isfinite([ends.lower, ends.upper]).all():
+        return float("inf")
+    margin = min(max(_largest(one, point, ends) for one in conjunction) for conjunction in case.any_of)
+    near = float(margin)
+    return near if Fraction(near) >= margin else float(np.nextafter(near, np.inf))
+
+
+def _largest(constraint: Linear, point: Point, outputs: Interval) -> Fraction:
+    """The most that left side − bound can be at the point."""
+    high = [
+        Fraction(float(outputs.upper[j] if d > 0 else outputs.lower[j])) * d for j, d in constraint.outputs
+    ]
+    left = sum((c * point[i] for i, c in constraint.inputs), Fraction(0))
+    return left + sum(high, Fraction(0)) - constraint.bound
+
+
+# The relative gap of backward linear relaxation, beside that of intervals
+
+
+class CrownLowerBound(Component):
+    """L_CROWN: the lower bound of μ by `crown`; above 0, it proves `unsat` up to rounding."""
+
+    name = "crown_bound"
+    symbol = "L_CROWN"
+    meaning = "linear bound of the margin"
+    in_table = False
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The bound, for networks of affine operators and ReLUs."""
+        if isinstance(seen.crown, str):
+            return Measurement.not_applicable(seen.crown)
+        if seen.crown.lower == -float("inf"):
+            return Measurement.infinite("the bound of the margin is −∞")
+        return Measurement(seen.crown.lower, seen.crown.note)
+
+
+class CrownGap(Component):
+    """G_CROWN = (M̂_min − L_CROWN) / (|M̂_min| + η): as G_IBP, for linear relaxation."""
+
+    name = "crown_gap"
+    symbol = "G_CROWN"
+    meaning = "looseness of linear bounds"
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The gap, for networks of affine operators and ReLUs."""
+        if isinstance(seen.crown, str):
+            return Measurement.not_applicable(seen.crown)
+        if seen.least_margin is None:
+            return not_finite(seen.sampled.margins)
+        gap = relative_gap(seen.least_margin, seen.crown.lower, seen.settings.eta)
+        return gap if gap.value is None else Measurement(gap.value, seen.crown.note)

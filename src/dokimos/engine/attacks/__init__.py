@@ -1,0 +1,37 @@
+"""Searches for counterexamples: one file each, batched and seeded, with a common interface."""
+
+from dokimos.core.plugins import PluggableRegistry
+from dokimos.engine.attacks.base import Attack
+
+#: All attacks by name; each is imported when first used.
+ATTACKS: PluggableRegistry[Attack] = PluggableRegistry(
+    "attack",
+    {
+        "pgd": "dokimos.engine.attacks.gradients:PGD",
+        "pgd-leaky": "dokimos.engine.attacks.gradients:LeakyPGD",
+        "pgd-smooth": "dokimos.engine.attacks.gradients:SmoothPGD",
+        "mi-fgsm": "dokimos.engine.attacks.gradients:MIFGSM",
+        "apgd-ce": "dokimos.engine.attacks.gradients:CrossEntropyAPGD",
+        "apgd-margin": "dokimos.engine.attacks.gradients:APGD",
+        "apgd-dlr": "dokimos.engine.attacks.gradients:RatioAPGD",
+        "targeted": "dokimos.engine.attacks.gradients:Targeted",
+        "multi-targeted": "dokimos.engine.attacks.gradients:MultiTargeted",
+        "fab": "dokimos.engine.attacks.gradients:FAB",
+        "square": "dokimos.engine.attacks.gradients:Square",
+        "units": "dokimos.engine.attacks.units:SingleUnits",
+        "units-leaky": "dokimos.engine.attacks.units:LeakySingleUnits",
+        "joint-units": "dokimos.engine.attacks.units:JointUnits",
+        "joint-units-leaky": "dokimos.engine.attacks.units:LeakyJointUnits",
+        "greedy-units": "dokimos.engine.attacks.units:GreedyUnits",
+        "greedy-units-leaky": "dokimos.engine.attacks.units:LeakyGreedyUnits",
+        "annealing": "dokimos.engine.attacks.units:Annealing",
+        "coordinate-units": "dokimos.engine.attacks.units:CoordinateUnits",
+        "crown-vertex": "dokimos.engine.attacks.relaxations:CrownVertex",
+        "lp-primal": "dokimos.engine.attacks.relaxations:LPPrimal",
+        "lp-split": "dokimos.engine.attacks.relaxations:LPSplit",
+    },
+    group="dokimos.engine.attacks",
+    expects=Attack,
+)
+
+__all__ = ["ATTACKS", "Attack"]

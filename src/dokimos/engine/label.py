@@ -1,0 +1,258 @@
+"""The search for a label of one instance, within a budget of time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib import import_module
+
+import numpy as np
+
+from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
+from dokimos.engine.attacks import ATTACKS
+from dokimos.engine.attacks.base import Budget
+from dokimos.engine.halving import prove_by_halving, prove_by_linear_halving
+from dokimos.engine.layered_networks import prove_by_linear_bounds
+from dokimos.engine.outcome import accepted_truth
+from dokimos.engine.paired_halving import prove_in_pairs
+from dokimos.engine.reference import decide
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.instance import Certificate, Instance, Label, Truth
+from dokimos.suites.vnnlib.model import Point, Property, nearest_point
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.violation import require_fit
+
+#: The attacks, each ten times as hard as the one before, as long as there is time.
+_BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget(restarts=200, steps=150))
+#: A gradient for what can be followed, and units for what hides behind those that are off.
+_ATTACKS = ("pgd", "units")
+#: The share of the time after which a stage is not begun.
+_ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
+_SLOPES_SHARE, _PAIRS_SHARE = 0.7, 0.4
+
+
+@dataclass(frozen=True)
+class LabelFinding:
+    """What a search has found so far.
+
+    `truth` is a label whose proof the checker and the cross-check have accepted; None if there is no label;
+    then `reason` says why. `by` names what found it. `nearest` is the least margin of all inputs tried
+    (computed in floats: 0 or less looks like a violation), `bound` is a proven lower bound of the margin at
+    every input; each is None if nothing is known.
+    """
+
+    truth: Truth | None = None
+    by: str = ""
+    reason: str = ""
+    nearest: float | None = None
+    bound: float | None = None
+
+
+def find_label(
+    instance: Instance, *, seconds: float, so_far: Callable[[LabelFinding], None] | None = None
+) -> LabelFinding:
+    """Attack, then prove, until the instance has a label or the time is up.
+
+    `so_far` is called with what is known after each stage. Raises InputError if a file cannot be read,
+    or the property does not fit the network.
+    """
+    network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
+    asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
+    require_fit(network, asked)
+    search = _LabelSearch(instance, network, asked, seconds)
+    for stage in (
+        search.look_first,
+        search.attack,
+        search.bound_with_slopes,
+        search.halve_in_pairs,
+        search.halve,
+        search.halve_linearly,
+        search.bound_linearly,
+        search.ask_reference,
+    ):
+        stage()
+        if so_far is not None:
+            so_far(search.found)
+        if search.found.truth is not None:
+            break
+    return search.found
+
+
+class _LabelSearch:
+    """What is known of one instance, stage by stage."""
+
+    def __init__(self, instance: Instance, network: Network, asked: Property, seconds: float) -> None:
+        self._instance, self._network, self._asked = instance, network, asked
+        self._began, self._seconds = time.process_time(), seconds
+        self._why: list[str] = []
+        self.found = LabelFinding()
+
+    def _left(self) -> float:
+        return max(0.0, self._began + self._seconds - time.process_time())
+
+    def look_first(self) -> None:
+        """The cheap attempts: the centres of the boxes, and interval bounds on whole boxes."""
+        for box, _ in self._asked.questions():
+            if self._settle(box.centre, "the centre of the box"):
+                return
+        self._enclose(seconds=0.0)
+
+    def _load(self) -> None:
+        """Load torch, which takes no time of the search: a process that labels many loads it once."""
+        before = time.process_time()
+        import_module("dokimos.engine.differentiable")
+        self._began += time.process_time() - before
+
+    def attack(self) -> None:
+        """A few attacks, with growing effort."""
+        self._load()
+        for budget in _BUDGETS:
+            for name in _ATTACKS:
+                if self._left() < (1 - _ATTACKS_END) * self._seconds:
+                    return
+                try:
+                    result = ATTACKS[name](self._network, self._asked, seed=0, budget=budget)
+                except (InputError, UnsupportedOp) as error:
+                    self._note(f"{name}: {error}")
+                    return
+                self._seen(result.least_margin)
+                if result.least_margin <= 0 and any(
+                    self._settle(point, name) for point in _candidates(result.point, self._asked)
+                ):
+                    return
+
+    def bound_with_slopes(self) -> None:
+        """Linear bounds on whole boxes: for affine operators and ReLUs in any graph."""
+        from dokimos.engine.slope_search import likely_seconds, prove_by_slopes
+
+        boxes = len({box for box, _ in self._asked.questions()})
+        if boxes * likely_seconds(self._network) > _SLOPES_SHARE * self._left():
+            self._note("linear-bounds: the network is too large for the remaining time")
+            return
+        try:
+            found = prove_by_slopes(self._network, self._asked)
+        except (InvalidProof, UnsupportedOp) as error:
+            self._note(f"linear-bounds: {error}")
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("linear-bounds", found.data), "linear bounds with slopes")
+
+    def halve_in_pairs(self) -> None:
+        """Bounds on the differences of ReLUs that are alike: for copies of a network side by side."""
+        try:
+            data = prove_in_pairs(self._network, self._asked, seconds=_PAIRS_SHARE * self._left())
+        except (InvalidProof, UnsupportedOp):
+            return  # a later stage gives the reason
+        if data is not None:
+            self._prove(Certificate("paired-relus", data), "bounds on differences of copies")
+
+    def halve(self) -> None:
+        """Interval arithmetic on pieces of the boxes: for every operator."""
+        self._enclose(seconds=_HALVING_SHARE * self._left())
+        if self.found.truth is None:
+            self._note("enclosure: interval bounds do not decide the instance")
+
+    def _enclose(self, *, seconds: float) -> None:
+        try:
+            found = prove_by_halving(self._network, self._asked, seconds=seconds)
+        except (InvalidProof, UnsupportedOp):
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            pieces = any(len(tree) > 1 for tree in found.data["trees"])
+            by = "interval bounds on pieces of the box" if pieces else "interval bounds"
+            self._prove(Certificate("enclosure", found.data), by)
+
+    def halve_linearly(self) -> None:
+        """Linear bounds on pieces of the boxes: for affine layers with ReLUs between them."""
+        try:
+            found = prove_by_linear_halving(
+                self._network, self._asked, seconds=_LINEAR_HALVING_SHARE * self._left()
+            )
+        except (InvalidProof, UnsupportedOp):
+            return  # the next stage gives the reason
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("enclosure", found.data), "linear bounds on pieces of the box")
+        elif not any(
+            self._settle(point, "linear bounds on pieces of the box") for point in found.candidates
+        ):
+            self._note("linear bounds: some pieces of the box are not decided in time")
+
+    def bound_linearly(self) -> None:
+        """Linear bounds with splits: for chains of affine layers and ReLUs."""
+        try:
+            found = prove_by_linear_bounds(self._network, self._asked, seconds=_LINEAR_SHARE * self._left())
+        except (InvalidProof, UnsupportedOp) as error:
+            self._note(f"linear bounds: {error}")
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("relu-tree", found.data), "linear bounds with splits")
+        elif not any(self._settle(point, "linear bounds with splits") for point in found.candidates):
+            self._note("linear bounds: branch and bound did not finish in time")
+
+    def ask_reference(self) -> None:
+        """The reference engine: exact, for affine operators and ReLUs in any graph."""
+        try:
+            decision = decide(self._network, self._asked, seconds=self._left())
+        except UnsupportedOp as error:
+            self._note(f"reference: {error}")
+            return
+        if decision.certificate is not None:
+            self._prove(decision.certificate, "the reference engine")
+        elif decision.witness is not None:
+            self._settle(decision.witness, "the reference engine")
+        if self.found.truth is None:
+            detail = f" ({decision.detail})" if decision.detail else ""
+            self._note(f"reference: {decision.answer.value}{detail}")
+
+    def _note(self, why: str) -> None:
+        self._why.append(why.rstrip("."))
+        self.found = replace(self.found, reason="; ".join(self._why))
+
+    def _seen(self, margin: float) -> None:
+        known = self.found.nearest
+        if math.isfinite(margin) and (known is None or margin < known):
+            self.found = replace(self.found, nearest=margin)
+
+    def _bounded(self, bound: float) -> None:
+        known = self.found.bound
+        if math.isfinite(bound) and (known is None or bound > known):
+            self.found = replace(self.found, bound=bound)
+
+    def _settle(self, witness: Point, by: str) -> bool:
+        """Whether the point proves `sat`."""
+        return self._accept(Certificate("witness"), Label.SAT, witness, by)
+
+    def _prove(self, certificate: Certificate, by: str) -> None:
+        if not self._accept(certificate, Label.UNSAT, None, by):
+            self._note(f"{certificate.kind}: the checker rejects the proof that was found")
+
+    def _accept(self, certificate: Certificate, label: Label, witness: Point | None, by: str) -> bool:
+        """Keep the label if the checker proves it from the files, and no runtime contradicts it."""
+        instance = self._instance
+        try:
+            truth = accepted_truth(instance, certificate, label, witness)
+        except InvalidProof as error:
+            if label is Label.UNSAT:
+                self._note(str(error))
+            return False
+        except DokimosError as error:
+            self._note(str(error))
+            return False
+        self.found = replace(self.found, truth=truth, by=by, reason="")
+        return True
+
+
+def _candidates(point: np.ndarray, asked: Property) -> Iterator[Point]:
+    """The point itself, if it lies in a box, and the point clipped to each box."""
+    exact = tuple(Fraction(float(x)) for x in point)
+    boxes = [case.box for case in asked.cases if not case.box.is_empty]
+    seen = dict.fromkeys([exact, *(nearest_point(exact, box) for box in boxes)])
+    yield from (each for each in seen if any(each in box for box in boxes))

@@ -1,0 +1,117 @@
+"""How a search for a proof ends: without one, with its effort used up, or with an accepted truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from math import floor, inf, log10
+
+from dokimos.checker.base import DEFAULT_ULPS, Proven
+from dokimos.checker.check import check, prove
+from dokimos.runtimes.cross_check import require_agreement
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
+from dokimos.suites.vnnlib.model import Point
+
+# What a proof allows to be claimed of a label
+
+
+#: Margins are stated as decimals with no more digits than this behind the point.
+MOST_PLACES = 1000
+
+
+def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
+    """What may be claimed after a proof: its margins, rounded down to a few digits."""
+    float32 = Claim(proven=False)
+    if proven.float32 is not None:
+        float32 = Claim(proven=True, margin=round_down(proven.float32), ulps=ulps)
+    return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
+
+
+def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
+    """The largest decimal of that many significant digits that is not above `margin` >= 0.
+
+    0 if that would need more than MOST_PLACES digits after the point.
+    """
+    if margin * 10**MOST_PLACES < 10**digits:
+        return Fraction(0)
+    bits = margin.numerator.bit_length() - margin.denominator.bit_length()
+    magnitude = floor(bits * log10(2)) - 1
+    while margin >= Fraction(10) ** (magnitude + 1):
+        magnitude += 1
+    scale = Fraction(10) ** (digits - 1 - magnitude)
+    return floor(margin * scale) / scale
+
+
+# What a prover raises if it finds no proof
+
+
+class NoProof(Exception):
+    """No proof was found; the message says why. The caller may try another question."""
+
+
+# How far a search for a proof may go: so many steps, and so much CPU time
+
+
+class ReachedLimit(Enum):
+    """What ended a search before it was through. Steps end it at the same place on every machine."""
+
+    STEPS = "steps"
+    TIME = "CPU time"
+
+
+@dataclass
+class SearchEffort:
+    """What a search may use, and has used.
+
+    The time is the CPU time of this process, so that what else a machine does changes nothing; `clock` can
+    be another one. What a step is, the search says.
+    """
+
+    seconds: float = inf
+    most_steps: float = inf
+    clock: Callable[[], float] = time.process_time
+    steps: int = 0
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; none if it is not positive."""
+        return self._begun + self.seconds - self.clock()
+
+    @property
+    def end(self) -> ReachedLimit | None:
+        """What ends the search now; None if it may go on."""
+        if self.steps > self.most_steps:
+            return ReachedLimit.STEPS
+        return ReachedLimit.TIME if self.left <= 0 else None
+
+
+# From a certificate that was found to a truth file
+
+
+def accepted_truth(
+    instance: Instance, certificate: Certificate, label: Label, witness: Point | None = None
+) -> Truth:
+    """The truth with everything the certificate proves, if the checker proves it from the files and no
+    runtime contradicts it.
+
+    Raises InvalidProof if it does not prove the label, and other DokimosErrors if files cannot be read.
+    """
+    proven = prove(instance, certificate, label, witness)
+    truth = Truth(
+        label=label,
+        claims=claims_of(proven),
+        certificate=certificate,
+        network_sha256=instance.network_sha256,
+        property_sha256=instance.property_sha256,
+        witness=witness,
+    )
+    check(instance, truth)
+    require_agreement(instance, truth)
+    return truth

@@ -1,1 +1,0 @@
-"""Counterexamples that are hard to find: planting them, and measuring how hard they are by attacks."""

@@ -1,0 +1,88 @@
+"""Checks one entry of a suite; the result is a plain value that can be sent between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dokimos.checker.base import CertificateKind
+from dokimos.checker.check import check
+from dokimos.checker.kinds import CERTIFICATES
+from dokimos.core.errors import DokimosError, InputError, InvalidProof
+from dokimos.core.registry import Registry
+from dokimos.suites.entry import SuiteEntry
+
+
+@dataclass(frozen=True)
+class CheckedEntry:
+    """What the checker says about one entry; `problem` is empty iff its label is proven.
+
+    `is_unreadable` distinguishes a file that could not be read from a proof that does not go through, and
+    `is_fault` a bug of Dokimos from both.
+    """
+
+    name: str
+    family: str
+    label: str = ""
+    kind: str = ""
+    float32_margin: float | None = None
+    problem: str = ""
+    is_unreadable: bool = False
+    is_fault: bool = False
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the label is proven."""
+        return not self.problem
+
+
+def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> CheckedEntry:
+    """Prove the label of one entry again, from its files alone. No content of a file makes it raise.
+
+    An error that is not one of ours is a bug, and fails this entry: it must not hide the others.
+    """
+    try:
+        truth = entry.read_truth()
+        if truth is None:
+            raise InvalidProof("it has no truth file")
+        proven = check(entry.read_instance(), truth, kinds=kinds)
+    except DokimosError as error:
+        return CheckedEntry(
+            entry.name, entry.family, problem=str(error), is_unreadable=isinstance(error, InputError)
+        )
+    except Exception as error:
+        return CheckedEntry(entry.name, entry.family, problem=fault(error), is_fault=True)
+    return CheckedEntry(
+        name=entry.name,
+        family=entry.family,
+        label=truth.label.value,
+        kind=truth.certificate.kind,
+        float32_margin=None if proven.float32 is None else float(proven.float32),
+    )
+
+
+def fault(error: Exception) -> str:
+    """What an error that no file should cause says of itself, in one line."""
+    return f"a fault of Dokimos: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
+    """`check_entry` with plug-ins' proofs trusted; if one was needed, `kind` names its package."""
+    from dokimos.engine.plugin_kinds import ALL_CERTIFICATES, plugin_kind
+
+    checked = check_entry(entry, kinds=ALL_CERTIFICATES)
+    return replace(checked, kind=plugin_kind(checked.kind) or checked.kind)
+
+
+def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
+    """`check_entry`; if only a plug-in's kind could prove the label, the problem says which."""
+    from dokimos.engine.plugin_kinds import why_not_trusted
+
+    checked = check_entry(entry)
+    if checked.is_proven:
+        return checked
+    try:
+        truth = entry.read_truth()
+    except DokimosError:
+        return checked
+    problem = "" if truth is None else why_not_trusted(truth.certificate.kind)
+    return replace(checked, problem=problem, is_unreadable=False) if problem else checked

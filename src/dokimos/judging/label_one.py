@@ -1,0 +1,65 @@
+"""Labels an instance: `python -m dokimos.judging.label_one RESULT SECONDS NAME NETWORK PROPERTY`.
+
+Writes what is known to RESULT after each stage, so that findings survive if the process is killed. It can
+also label one after another (see `warm_queries.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.core.errors import InputError, UnsupportedOp
+from dokimos.core.files import write_whole
+from dokimos.core.strict_json import write
+from dokimos.engine.label import LabelFinding, find_label
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import Instance
+from dokimos.suites.writing import dump_truth
+from dokimos.verifiers.runners.warm_queries import serve
+
+
+@dataclass(frozen=True)
+class ProcessFinding:
+    """A finding as it is passed between processes: `truth` is the text of a truth file, empty if there is
+    no label.
+
+    `is_over` says whether the search finished; `is_unreadable` whether a file cannot be read.
+    """
+
+    truth: str = ""
+    by: str = ""
+    reason: str = ""
+    nearest: float | None = None
+    bound: float | None = None
+    is_over: bool = False
+    is_unreadable: bool = False
+
+
+def main(result: str, seconds: str, name: str, network: str, property_: str) -> None:
+    """Search, and write what is known after each stage."""
+    place = Path(result)
+    try:
+        instance = Instance(name, read_content(Path(network)), read_content(Path(property_)))
+        found = find_label(
+            instance,
+            seconds=float(seconds),
+            so_far=lambda so_far: write_whole(place, write(_written(so_far, is_over=False))),
+        )
+        finding = _written(found, is_over=True)
+    except UnsupportedOp as error:
+        finding = ProcessFinding(reason=str(error), is_over=True)
+    except InputError as error:
+        finding = ProcessFinding(reason=str(error), is_over=True, is_unreadable=True)
+    write_whole(place, write(finding))
+
+
+def _written(found: LabelFinding, *, is_over: bool) -> ProcessFinding:
+    origin = {"labelled_by": found.by}
+    truth = "" if found.truth is None else dump_truth(found.truth, origin=origin)
+    return ProcessFinding(truth, found.by, found.reason, found.nearest, found.bound, is_over)
+
+
+if __name__ == "__main__":
+    serve(lambda: main(*sys.argv[1:]))

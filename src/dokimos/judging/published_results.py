@@ -1,0 +1,340 @@
+"""Turns the published results of a competition into an ordinary campaign.
+
+The layout since 2022 has one folder for each tool and, in it, one for each category::
+
+    RESULTS/<tool>/<year>_<category>/results.csv     category,network,property,prepare,answer,seconds
+    RESULTS/<tool>/<year>_<category>/<network>_<property>.counterexample[.gz]
+
+In 2022 the folders had no year, in 2023 it was that of the benchmark: the competition's is the last that a
+folder names, or else the one in the name of RESULTS. 2021 had no counterexamples, and one table for each
+tool: `RESULTS/results_csv/<tool>.csv`.
+
+A row belongs to the instance whose files it names, whatever folders precede these names. If a benchmark
+lists an instance twice, the second row is its second run; both have the same witness, since the second run
+overwrote the first one's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from dokimos.campaigns.campaign import Campaign, alone_in, read_campaign
+from dokimos.campaigns.journal import Journal, RunRecord
+from dokimos.campaigns.manifest import (
+    Manifest,
+    PublishedSource,
+    describe,
+    merge,
+    read_manifest,
+    write_manifest,
+)
+from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.inputs import contained
+from dokimos.core.readable import printable
+from dokimos.suites.entry import exists, read_content, read_text
+from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.results import VERDICTS, sat_with
+
+#: The warm-ups that the competition's scripts run around each category are not instances of it.
+_WARM_UPS = ("test_nano", "test_tiny")
+_WARM_UP_CATEGORY = "test"
+#: The seconds of an instance that was not run, as it could not be prepared.
+_NOT_RUN = -1
+_COLUMNS = "category,network,property,prepare seconds,answer,run seconds"
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """The results of a tool on a category: the year ("" if no folder says), and the table.
+
+    `is_shared` says that the table has other categories too.
+    """
+
+    tool: str
+    year: str
+    category: str
+    path: Path
+    is_shared: bool = False
+
+
+@dataclass(frozen=True)
+class ImportedResults:
+    """The campaign made from published results, and the places of rows that match no suite."""
+
+    campaign: Campaign
+    strangers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _PublishedRow:
+    """One row: its files as it names them, the answer, and the seconds that it took."""
+
+    place: str
+    network: str
+    property: str
+    word: str
+    seconds: float
+
+
+_Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
+"""The rows of a table with their instances; None for a row that matches no suite."""
+
+
+def find_results(folder: Path) -> tuple[ResultsTable, ...]:
+    """All tables of published results in `folder`. Raises UnreadableFile if there is none."""
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such folder of results")
+    found = []
+    for path in sorted(folder.glob("*/*/results.csv")):
+        year, _, category = path.parent.name.partition("_")
+        if not (year.isdigit() and category):
+            year, category = "", path.parent.name
+        found.append(ResultsTable(path.parent.parent.name, year, category, path))
+    for path in sorted(folder.glob("results_csv/*.csv")):
+        for category in dict.fromkeys(cells[0] for _, cells in _cells(path) if cells):
+            found.append(ResultsTable(path.stem, "2021", category.strip(), path, is_shared=True))
+    if not found:
+        raise UnreadableFile(
+            folder, "it holds no results: they must be in <tool>/<year>_<category>/results.csv."
+        )
+    return tuple(found)
+
+
+def results_year(folder: Path, tables: Sequence[ResultsTable]) -> int | None:
+    """The year of the competition whose results are in `folder`; None if nothing says."""
+    named = [int(table.year) for table in tables if table.year]
+    in_name = re.search(r"20\d\d", folder.absolute().name)
+    return max(named, default=None if in_name is None else int(in_name[0]))
+
+
+def import_results(
+    results: Path,
+    suites: Sequence[CampaignSuite],
+    out: Path,
+    *,
+    not_scored: Sequence[str] = (),
+    imported: Callable[[int, int, str], None] = lambda _done, _total, _what: None,
+) -> ImportedResults:
+    """Make a campaign in `out` from the results on `suites`, whose names are those of the categories.
+
+    `not_scored` names tools that took part without being scored: rule sets leave them out. `imported` is
+    called after each table. The same call again continues where it stopped.
+    """
+    names = {suite.name for suite in suites}
+    every = find_results(results)
+    tables = [table for table in every if table.category in names]
+    if not tables:
+        known = sorted({table.category for table in every})
+        raise InputError(
+            f"{results}: has results on {', '.join(known)}, but none on {', '.join(sorted(names))}."
+        )
+    if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
+        raise InputError(f"--not-scored {unknown[0]}: {results} has no results of this tool.")
+    matchers = {suite.name: _Matcher(suite) for suite in suites}
+    matched: dict[ResultsTable, _Matched] = {
+        table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
+    }
+    strangers = tuple(row.place for own in matched.values() for row, instance in own if instance is None)
+    year = results_year(results, every)
+    tools = [Tool(name, str(year or "published")) for name in sorted({table.tool for table in tables})]
+    repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
+    limits = Limits(wall_seconds=max(i.timeout_seconds for suite in suites for i in suite.instances))
+    planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=True)
+    jobs = {(job.suite, job.instance.name, job.tool.name, job.repeat): job for job in planned}
+    with alone_in(out):
+        manifest = replace(
+            describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=True),
+            published=PublishedSource(
+                *(str(results.absolute()), tuple(not_scored)),
+                year=year,
+                overheads=_overheads([table for table in every if table.tool in {t.name for t in tools}]),
+            ),
+        )
+        manifest = _going_on(manifest, out)
+        write_manifest(manifest, out / "manifest.json")
+        with Journal(out / "journal.jsonl") as journal:
+            for done, table in enumerate(tables, start=1):
+                journal.finish_all(_records(table, matched[table], jobs, journal.finished))
+                imported(done, len(tables), f"{table.tool} on {table.category}")
+    return ImportedResults(read_campaign(out), strangers)
+
+
+def _going_on(manifest: Manifest, out: Path) -> Manifest:
+    """The manifest to write: the existing campaign's, extended by this one."""
+    if not exists(out / "manifest.json"):
+        return manifest
+    before = read_manifest(out / "manifest.json")
+    if before.published is None:
+        raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
+    return replace(merge(before, manifest, out), published=manifest.published)
+
+
+def _counts(matched: _Matched) -> Counter[str]:
+    return Counter(instance.name for _, instance in matched if instance is not None)
+
+
+def _rows(table: ResultsTable, *, warm_up: bool = False) -> Iterator[_PublishedRow]:
+    """The rows of a table, with or without the warm-up. Raises UnreadableFile, with the line."""
+    for number, cells in _cells(table.path):
+        place = f"{table.path}:{number}"
+        if len(cells) != 6:
+            raise UnreadableFile(place, f"a row must be {_COLUMNS}; this one has {len(cells)} columns")
+        category, network, property_, _, word, time = (cell.strip() for cell in cells)
+        if table.is_shared and category != table.category:
+            continue
+        is_warm_up = (
+            PurePosixPath(network).name.startswith(_WARM_UPS) and table.category != _WARM_UP_CATEGORY
+        )
+        if not is_warm_up or warm_up:
+            yield _PublishedRow(place, network, property_, word.lower(), _seconds(time, place))
+
+
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table that are not empty, with their numbers."""
+    try:
+        for number, cells in enumerate(csv.reader(read_text(path).splitlines()), start=1):
+            if any(cell.strip() for cell in cells):
+                yield number, cells
+    except csv.Error as error:
+        raise UnreadableFile(path, f"not a table of comma-separated values: {error}") from None
+
+
+def _overheads(tables: Sequence[ResultsTable]) -> dict[str, float]:
+    """The seconds of the shortest decided run of each tool, warm-ups included.
+
+    Tables that cannot be read are left out: they need not be of a category that is asked for.
+    """
+    found: dict[str, float] = {}
+    for table in tables:
+        with contextlib.suppress(UnreadableFile):
+            for row in _rows(table, warm_up=True):
+                answer = VERDICTS.get(row.word)
+                if answer is not None and answer.decides:
+                    found[table.tool] = min(row.seconds, found.get(table.tool, row.seconds))
+    return found
+
+
+def _seconds(text: str, place: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if found == _NOT_RUN:
+        return 0.0
+    if not 0 <= found < 1e12:
+        raise UnreadableFile(place, f"{printable(text)!r} is not a number of seconds")
+    return found
+
+
+class _Matcher:
+    """Finds the instance of a suite that a row of results is about."""
+
+    def __init__(self, suite: CampaignSuite) -> None:
+        folder = suite.folder.resolve()
+        self._known = {
+            (
+                _plain(str(i.network_path.resolve().relative_to(folder))),
+                _plain(str(i.property_path.resolve().relative_to(folder))),
+            ): i
+            for i in suite.instances
+            if i.property_path.resolve().is_relative_to(folder)  # lowered instances have other inputs
+        }
+
+    def instance(self, row: _PublishedRow) -> CampaignInstance | None:
+        """The instance whose two file names end the row's paths; None if there is none."""
+        properties = set(_tails(_plain(row.property)))
+        for network in _tails(_plain(row.network)):
+            for property_ in properties:
+                if (found := self._known.get((network, property_))) is not None:
+                    return found
+        return None
+
+
+def _plain(path: str) -> str:
+    return str(PurePosixPath(path)).removesuffix(".gz")
+
+
+def _tails(path: str) -> Iterator[str]:
+    """The path, then without its first folder, then without its first two folders, and so on."""
+    parts = PurePosixPath(path).parts
+    for k in range(len(parts)):
+        yield str(PurePosixPath(*parts[k:]))
+
+
+def _records(
+    table: ResultsTable,
+    matched: _Matched,
+    jobs: Mapping[tuple[str, str, str, int], Job],
+    finished: frozenset[str],
+) -> Iterator[RunRecord]:
+    seen: Counter[str] = Counter()
+    for row, instance in matched:
+        if instance is None:
+            continue
+        job = jobs[table.category, instance.name, table.tool, seen[instance.name]]
+        seen[instance.name] += 1
+        if job.id not in finished:
+            yield _record(job, table, row)
+
+
+def _record(job: Job, table: ResultsTable, row: _PublishedRow) -> RunRecord:
+    said = _answer(table, row)
+    return RunRecord(
+        job=job.id,
+        suite=job.suite,
+        instance=job.instance.name,
+        family=job.instance.family,
+        verifier=job.tool.name,
+        verifier_version=job.tool.version,
+        repeat=job.repeat,
+        answer=said.answer,
+        witness=said.witness,
+        detail=said.detail,
+        termination=Termination.EXITED,
+        exit_code=None,
+        wall_seconds=row.seconds,
+        cpu_seconds=0.0,
+        peak_memory_bytes=0,
+        log="",
+        started_at="",
+        outputs=said.outputs,
+        limits=job.limits,
+    )
+
+
+def _answer(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+    """The answer in a row, with the witness next to the table."""
+    answer = VERDICTS.get(row.word)
+    if answer is None:
+        late = "timeout" in row.word
+        return VerifierAnswer(Answer.TIMEOUT if late else Answer.ERROR, detail=printable(row.word)[:400])
+    return _with_witness(table, row) if answer is Answer.SAT else VerifierAnswer(answer)
+
+
+def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+    path = next((p for p in _witness_paths(table, row) if exists(p)), None)
+    if path is None:
+        return VerifierAnswer(Answer.SAT, detail="no counterexample was published")
+    text = read_content(path).decode("utf-8", errors="replace").strip().removeprefix("sat")
+    said = sat_with(text)
+    return replace(said, detail="the counterexample is empty") if said.witness is None else said
+
+
+def _witness_paths(table: ResultsTable, row: _PublishedRow) -> Iterator[Path]:
+    """Where the witness may be: its name begins with the folders below `onnx`, if there are any."""
+    folders = PurePosixPath(_plain(row.network)).parts[:-1]
+    below = folders[folders.index("onnx") + 1 :] if "onnx" in folders else ()
+    stems = [PurePosixPath(_plain(name)).stem for name in (row.network, row.property)]
+    for parts in ([*below, *stems], stems):
+        name = f"{'_'.join(parts)}.counterexample"
+        for ending in (".gz", ""):
+            yield contained(table.path.parent, name + ending)

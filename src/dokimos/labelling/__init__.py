@@ -1,1 +1,0 @@
-"""Labels for instances from elsewhere: attacks, then every proof that applies."""

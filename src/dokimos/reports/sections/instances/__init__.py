@@ -1,1 +1,0 @@
-"""The section with every instance: its rows, the data for its script, and how they are shown."""

@@ -1,0 +1,345 @@
+"""Published benchmarks: problems in their files, and the answers that are wrong by proof."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import printable
+from dokimos.core.tables import TableRows, table
+from dokimos.judging.marks import scores, totals
+from dokimos.judging.rules import Standing
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.written_points import WitnessQuality, witness_quality
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+from dokimos.reports.sections.rules import other_years
+from dokimos.suites.folder import LintFinding, LintSeverity
+
+# Published answers: who is wrong by proof, how the rules scored it, and what the witnesses show
+
+
+QUALITIES = tuple(quality.value for quality in WitnessQuality)
+CLIPPED_BY = "clipped by at most"
+
+
+@dataclass(frozen=True)
+class WitnessRow:
+    """How many witnesses of one verifier on one benchmark have each quality, in their order.
+
+    `clipped_by` is the furthest that one of them leaves the box and violates once clipped to it.
+    """
+
+    suite: str
+    verifier: str
+    counts: tuple[int, ...]
+    clipped_by: float = 0.0
+
+
+@dataclass(frozen=True)
+class PenaltyRow:
+    """How often one verifier is wrong by proof, and how each rule set scores that.
+
+    `penalised` is how many of the `wrong` answers each rule set penalises, `others` how many answers that
+    no proof refutes. A verifier that was not scored has neither.
+    """
+
+    verifier: str
+    is_scored: bool
+    wrong_unsat: int
+    wrong_sat: int
+    bad_witness: int
+    penalised: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @property
+    def wrong(self) -> int:
+        """How many answers are wrong by proof."""
+        return self.wrong_unsat + self.wrong_sat + self.bad_witness
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """The rank of one verifier under each rule set, by its total score over all benchmarks."""
+
+    verifier: str
+    places: tuple[int, ...]
+    worths: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PenaltyRows:
+    """The three tables; `rules` names the columns of penalties and ranks.
+
+    `of_other_years` says which rule sets are not of the year of the results.
+    """
+
+    rules: tuple[str, ...]
+    penalties: tuple[PenaltyRow, ...]
+    ranking: tuple[RankRow, ...]
+    witnesses: tuple[WitnessRow, ...]
+    all_witnesses: tuple[int, ...]
+    of_other_years: tuple[str, ...] = ()
+
+
+class Penalties(Section[PenaltyRows]):
+    """What proofs and rules say about published answers."""
+
+    name = "penalties"
+    title = "Published answers: proof, penalties, witnesses"
+    link = "Penalties"
+
+    def rows(self, findings: Findings) -> PenaltyRows | None:
+        return penalty_rows(findings) if findings.is_published else None
+
+    def view(self, rows: PenaltyRows) -> Mapping[str, Any]:
+        return {"qualities": QUALITIES, "clipped_by": CLIPPED_BY, "distance": distance}
+
+    def tables(self, rows: PenaltyRows) -> Iterator[TableRows]:
+        wrong = [
+            (row, name, row.penalised[k], row.others[k])
+            for row in rows.penalties
+            if row.is_scored
+            for k, name in enumerate(rows.rules)
+        ]
+        yield table("penalties", [PenaltyRow, "rules", "penalised", "others penalised"], wrong)
+        places = [
+            (row.verifier, name, row.places[k], row.worths[k])
+            for row in rows.ranking
+            for k, name in enumerate(rows.rules)
+        ]
+        yield table("ranking", ["verifier", "rules", "place", "worth"], places)
+        yield table(
+            "witnesses",
+            ["benchmark", "verifier", *QUALITIES, CLIPPED_BY],
+            [(row.suite, row.verifier, *row.counts, row.clipped_by) for row in rows.witnesses],
+        )
+        yield table("remarks", ["remark"], [(said,) for said in rows.of_other_years])
+
+    def lines(self, rows: PenaltyRows) -> Iterator[RenderableType]:
+        yield _penalty_table(rows)
+        if rows.rules:
+            yield _ranking_table(rows)
+            yield from map(Text, rows.of_other_years)
+        yield _witness_table(rows)
+
+
+def distance(value: float) -> str:
+    """A distance in two digits; a dash if there is none."""
+    return f"{value:.1e}" if value else "–"
+
+
+def penalty_rows(findings: Findings) -> PenaltyRows:
+    """The rows for published answers, whatever else is known."""
+    judgements = findings.judgements
+    rules = tuple(dict.fromkeys(mark.rules for j in judgements for mark in j.marks))
+    witnesses: dict[tuple[str, str], Counter[WitnessQuality]] = {}
+    furthest: dict[tuple[str, str], Fraction] = {}
+    for j in judgements:
+        if (quality := witness_quality(j)) is not None:
+            key = (printable(j.record.suite), findings.naming.verifier(j.record))
+            witnesses.setdefault(key, Counter())[quality] += 1
+            if quality is WitnessQuality.CLIPPED:
+                furthest[key] = max(furthest.get(key, Fraction(0)), j.clipped_by)
+    every = sum(witnesses.values(), Counter[WitnessQuality]())
+    penalties = [_penalty_row(name, own, rules) for name, own in findings.by_verifier().items()]
+    return PenaltyRows(
+        rules=rules,
+        penalties=tuple(sorted(penalties, key=lambda row: (-row.wrong, row.verifier))),
+        ranking=_ranking(judgements, rules),
+        witnesses=tuple(
+            WitnessRow(
+                *key, tuple(counts[quality] for quality in WitnessQuality), float(furthest.get(key, 0))
+            )
+            for key, counts in sorted(witnesses.items())
+        ),
+        of_other_years=other_years(rules, findings.years),
+        all_witnesses=tuple(every[quality] for quality in WitnessQuality),
+    )
+
+
+def _penalty_row(verifier: str, judgements: Sequence[Judgement], rules: Sequence[str]) -> PenaltyRow:
+    verdicts = Counter(j.verdict for j in judgements)
+    penalised = Counter(
+        (mark.rules, j.verdict.is_wrong)
+        for j in judgements
+        for mark in j.marks
+        if mark.standing is Standing.INCORRECT
+    )
+    return PenaltyRow(
+        verifier=verifier,
+        is_scored=any(j.marks for j in judgements),
+        wrong_unsat=verdicts[Verdict.WRONG_UNSAT],
+        wrong_sat=verdicts[Verdict.WRONG_SAT],
+        bad_witness=verdicts[Verdict.BAD_WITNESS],
+        penalised=tuple(penalised[name, True] for name in rules),
+        others=tuple(penalised[name, False] for name in rules),
+    )
+
+
+def _ranking(judgements: Sequence[Judgement], rules: Sequence[str]) -> tuple[RankRow, ...]:
+    places: dict[str, dict[str, tuple[int, float]]] = {}
+    every = totals(scores(judgements))
+    for name in rules:
+        own = [total for total in every if total.rules == name]
+        for total in own:
+            better = sum((other.worth, other.points) > (total.worth, total.points) for other in own)
+            places.setdefault(printable(total.verifier), {})[name] = (better + 1, total.worth)
+    found = [
+        RankRow(verifier, tuple(own[name][0] for name in rules), tuple(own[name][1] for name in rules))
+        for verifier, own in places.items()
+    ]
+    return tuple(sorted(found, key=lambda row: (*row.places, row.verifier)))
+
+
+def _penalty_table(rows: PenaltyRows) -> Table:
+    shown = Table(
+        title=Text("Wrong by proof, and how many of these each rule set penalises (+ others it penalises)"),
+        title_justify="left",
+    )
+    shown.add_column("verifier", overflow="fold")
+    for column in ("wrong unsat", "wrong sat", "bad witness", *rows.rules):
+        shown.add_column(Text(column), justify="right")
+    for row in rows.penalties:
+        counts = map(str, (row.wrong_unsat, row.wrong_sat, row.bad_witness))
+        shown.add_row(Text(row.verifier), *counts, *(_penalised(row, k) for k in range(len(rows.rules))))
+    return shown
+
+
+def _penalised(row: PenaltyRow, k: int) -> str:
+    if not row.is_scored:
+        return "not scored"
+    more = f" + {row.others[k]}" if row.others[k] else ""
+    return f"{row.penalised[k]} of {row.wrong}{more}" if row.wrong else f"0{more}"
+
+
+def _ranking_table(rows: PenaltyRows) -> Table:
+    shown = Table(
+        title=Text("Ranks under each rule set (and the sum of benchmark scores, up to 100 each)"),
+        title_justify="left",
+    )
+    shown.add_column("verifier", overflow="fold")
+    for name in rows.rules:
+        shown.add_column(Text(name), justify="right")
+    for row in rows.ranking:
+        cells = zip(row.places, row.worths, strict=True)
+        shown.add_row(Text(row.verifier), *(f"{place} ({worth:.0f})" for place, worth in cells))
+    return shown
+
+
+def _witness_table(rows: PenaltyRows) -> Table:
+    shown = Table(title=Text("What the witnesses show"), title_justify="left")
+    shown.add_column("benchmark", overflow="fold")
+    shown.add_column("verifier", overflow="fold")
+    for name in (*QUALITIES, CLIPPED_BY):
+        shown.add_column(name, justify="right")
+    for row in rows.witnesses:
+        shown.add_row(Text(row.suite), Text(row.verifier), *map(str, row.counts), distance(row.clipped_by))
+    shown.add_section()
+    furthest = max((row.clipped_by for row in rows.witnesses), default=0.0)
+    shown.add_row("all", "", *map(str, rows.all_witnesses), distance(furthest))
+    return shown
+
+
+# Problems in the files of the benchmarks, rule by rule
+
+
+#: How many findings of one rule a page lists.
+_LISTED = 200
+
+
+@dataclass(frozen=True)
+class PlaceRow:
+    """One finding: where, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FileRuleRow:
+    """What one rule found, and how to fix it; `left_off` is how many places are not listed."""
+
+    rule: str
+    severity: LintSeverity
+    count: int
+    remedy: str
+    places: tuple[PlaceRow, ...]
+    left_off: int
+
+
+class Files(Section[tuple[FileRuleRow, ...]]):
+    """Problems in the files of the benchmarks, errors first."""
+
+    name = "files"
+    title = "The files of the benchmarks"
+    link = "Files"
+
+    def rows(self, findings: Findings) -> tuple[FileRuleRow, ...] | None:
+        return None if findings.files is None else file_rows(findings.files)
+
+    def tables(self, rows: tuple[FileRuleRow, ...]) -> Iterator[TableRows]:
+        listed = [
+            (row.rule, row.severity.value, one.place, one.reason, row.remedy)
+            for row in rows
+            for one in row.places
+        ]
+        yield table("files", ["rule", "severity", "place", "reason", "remedy"], listed)
+
+    def lines(self, rows: tuple[FileRuleRow, ...]) -> Iterator[RenderableType]:
+        yield file_table(rows)
+
+
+def file_rows(findings: Sequence[LintFinding]) -> tuple[FileRuleRow, ...]:
+    """One row for each rule that found something: errors first, then the most frequent."""
+    groups: dict[str, list[LintFinding]] = {}
+    for one in findings:
+        groups.setdefault(one.rule, []).append(one)
+    rows = [
+        FileRuleRow(
+            rule=name,
+            severity=own[0].severity,
+            count=len(own),
+            remedy=own[0].remedy,
+            places=tuple(PlaceRow(printable(one.place), printable(one.reason)) for one in own[:_LISTED]),
+            left_off=max(len(own) - _LISTED, 0),
+        )
+        for name, own in groups.items()
+    ]
+    order = list(LintSeverity)
+    return tuple(sorted(rows, key=lambda row: (order.index(row.severity), -row.count, row.rule)))
+
+
+def file_headline(findings: Sequence[LintFinding]) -> str:
+    """The number of problems, in a sentence."""
+    if not findings:
+        return "No problems in the files."
+    counts = [sum(one.severity is severity for one in findings) for severity in LintSeverity]
+    parts = [
+        f"{count} {severity.value}{'' if count == 1 else 's'}"
+        for severity, count in zip(LintSeverity, counts, strict=True)
+        if count
+    ]
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    return f"{listed} in the files."
+
+
+def file_table(rows: Sequence[FileRuleRow]) -> Table:
+    """How often each rule found something, and where first."""
+    shown = Table(title_justify="left")
+    for column in ("rule", "severity"):
+        shown.add_column(column)
+    shown.add_column("findings", justify="right")
+    shown.add_column("the first", overflow="fold")
+    for row in rows:
+        first = row.places[0]
+        cells = (row.rule, row.severity.value, str(row.count), f"{first.place}: {first.reason}")
+        shown.add_row(*(Text(cell) for cell in cells))
+    return shown

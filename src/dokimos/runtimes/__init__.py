@@ -1,0 +1,1 @@
+"""What others compute: onnxruntime and ONNX's reference, replays, and the cross-check."""

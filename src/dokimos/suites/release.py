@@ -1,0 +1,306 @@
+"""Puts the contents of a suite's release into a folder."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import write_whole
+from dokimos.core.inputs import contained
+from dokimos.core.tables import TableRows
+from dokimos.suites.card import CARD, Publication, suite_card
+from dokimos.suites.entry import exists
+from dokimos.suites.folder import Suite, instances_table, read_suite, read_suite_file
+from dokimos.suites.instance import Semantics, sha256
+
+# Checksums of a folder, and one archive of it whose bytes depend on its contents alone
+
+
+CHECKSUMS = "SHA256SUMS"
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """All files below a folder, in the order of their paths."""
+    yield from sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def write_checksums(folder: Path) -> None:
+    """Write a file that `sha256sum -c` reads, with every other file of the folder."""
+    lines = (
+        f"{sha256(path.read_bytes())}  {path.relative_to(folder).as_posix()}\n"
+        for path in files_in(folder)
+        if path.name != CHECKSUMS
+    )
+    write_whole(folder / CHECKSUMS, "".join(lines), what="the list of checksums")
+
+
+def write_archive(folder: Path, name: str, to: Path) -> None:
+    """Pack a folder under a name, without times or owners, and with default permissions."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, filename="") as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for path in files_in(folder):
+            content = path.read_bytes()
+            member = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    write_whole(to, packed.getvalue(), what="the archive")
+
+
+# CITATION.cff: how to cite a release, in the format that code hosts display
+
+
+CITATION = "CITATION.cff"
+
+
+def citation(published: Publication) -> str:
+    """The file, in Citation File Format 1.2.0. Texts are quoted as in JSON, which YAML also reads."""
+    lines = [
+        "cff-version: 1.2.0",
+        "message: If you use these instances, please cite them as below.",
+        "type: dataset",
+        f"title: {_quoted(published.title)}",
+        "authors:",
+        *(f"  - name: {_quoted(name)}" for name in published.authors),
+        f"version: {_quoted(published.version)}",
+        f"date-released: {published.date}",
+        f"license: {_quoted(published.licence)}",
+        *([f"url: {_quoted(published.url)}"] if published.url else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# One table of all instances of a suite, for people and for programs that read metadata
+
+
+TABLE = "labels.csv"
+COLUMNS = {
+    "instance": "the name of the instance",
+    "family": "the family it belongs to",
+    "network": "the file of the network",
+    "property": "the file of the property",
+    "timeout_seconds": "the time limit",
+    "label": "sat, unsat, or empty if the label is not known",
+    "proof": "the kind of proof of the label",
+    "proven_real": "whether the label is proven over the reals",
+    "proven_float32": "whether the label is proven in float32",
+    "network_sha256": "the hash of the network",
+    "property_sha256": "the hash of the property",
+}
+"""What each column contains."""
+
+
+def labels_table(suite: Suite) -> TableRows:
+    """The table; paths are relative to the suite's folder."""
+    rows = []
+    for entry in suite.entries:
+        truth = entry.read_truth()
+        known = (
+            ("", "", "", "")
+            if truth is None
+            else (
+                truth.label.value,
+                truth.certificate.kind,
+                *(str(truth.claim(semantics).proven).lower() for semantics in Semantics),
+            )
+        )
+        files = (
+            path.relative_to(suite.folder).as_posix() for path in (entry.network_path, entry.property_path)
+        )
+        rows.append(
+            (
+                entry.name,
+                entry.family,
+                *files,
+                f"{entry.timeout_seconds:g}",
+                *known,
+                entry.network_sha256,
+                entry.property_sha256,
+            )
+        )
+    return TableRows("labels", tuple(COLUMNS), tuple(rows))
+
+
+# Metadata in Croissant 1.0 (JSON-LD), which search engines and data set loaders read
+
+
+METADATA = "croissant.json"
+#: The vocabulary of the format, word for word as it asks for it.
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def croissant(*, about: str, published: Publication, table: bytes, table_sha256: str) -> str:
+    """The metadata of a release whose table of instances has these bytes."""
+    document = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": published.title,
+        "description": about,
+        "license": published.licence,
+        "version": published.version,
+        "datePublished": published.date,
+        "creator": [{"@type": "sc:Person", "name": name} for name in published.authors],
+        **({"url": published.url} if published.url else {}),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": TABLE,
+                "name": TABLE,
+                "contentUrl": TABLE,
+                "contentSize": f"{len(table)} B",
+                "encodingFormat": "text/csv",
+                "sha256": table_sha256,
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "instances",
+                "name": "instances",
+                "description": "one record for each instance",
+                "field": [_field(name, about_it) for name, about_it in COLUMNS.items()],
+            }
+        ],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _field(name: str, about: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"instances/{name}",
+        "name": name,
+        "description": about,
+        "dataType": "sc:Float" if name == "timeout_seconds" else "sc:Text",
+        "source": {"fileObject": {"@id": TABLE}, "extract": {"column": name}},
+    }
+
+
+#: Where results go in a release.
+RESULTS = "results"
+
+
+def copy_suite(suite: Suite, folder: Path) -> Suite:
+    """Copy the files that a suite lists, its proofs and the table `instances.csv` into a new folder."""
+    paths = {path for entry in suite.entries for path in (entry.network_path, entry.property_path)}
+    root = suite.folder.resolve()
+    for path in sorted(paths):
+        if not path.resolve().is_relative_to(root):
+            raise InputError(
+                f"{suite.folder} has several networks in one property, or multiplies variables; such a "
+                "suite cannot be released yet."
+            )
+        _copy(path, folder / path.resolve().relative_to(root))
+    for entry in suite.entries:
+        if exists(entry.truth_path):
+            _copy(entry.truth_path, folder / "truth" / entry.truth_path.name)
+    _copy(instances_table(suite.folder), folder / "instances.csv")
+    if exists(own := contained(suite.folder, "suite.json")):
+        _copy(own, folder / "suite.json")
+    # Without a suite.json the family is the folder's name, and this folder's name may be temporary.
+    families = {entry.name: entry.family for entry in suite.entries}
+    copied = read_suite(folder)
+    return replace(copied, entries=tuple(replace(e, family=families[e.name]) for e in copied.entries))
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    except FileNotFoundError:
+        raise UnreadableFile(source, "there is no such file") from None
+
+
+def describe(suite: Suite, published: Publication) -> None:
+    """Write card, table, metadata, citation and checksums into the folder of a suite."""
+    made = read_suite_file(suite.folder)
+    about = str(made.recipe.get("about", "")) if made is not None else ""
+    table = labels_table(suite).csv().encode()
+    contents: dict[str, str | bytes] = {
+        CARD: suite_card(suite, published.title, published, has_results=(suite.folder / RESULTS).is_dir()),
+        TABLE: table,
+        METADATA: croissant(
+            about=about or f"{len(suite.entries)} instances of neural-network verification",
+            published=published,
+            table=table,
+            table_sha256=sha256(table),
+        ),
+        CITATION: citation(published),
+    }
+    for name, content in contents.items():
+        write_whole(suite.folder / name, content)
+    write_checksums(suite.folder)
+
+
+# Takes the folders of a machine out of a text that is published
+
+
+#: Where people keep files and programs, and where temporary ones go. Folders of the system itself, such as
+#: /usr and /dev, say nothing about a machine, and scripts need them.
+_PLACES = (
+    "Users|Volumes|app|builds?|cluster|content|data|github|home|media|mnt|nfs|opt|private|project|projects|"
+    "root|scratch|srv|storage|tmp|var|work|workspaces?"
+)
+#: An absolute path in such a place; the last name is kept. Nothing that stands within a longer path or an
+#: address matches.
+_PATH = re.compile(rf"(?<![\w.:/\\~+%-])/(?:{_PLACES})/(?:[^\s\"'<>|:;,()\\/&]+/)*(?=[^\s\"'<>|:;,()\\/&])")
+
+
+def without_folders(text: str) -> str:
+    """The text with absolute paths shortened to their last name.
+
+    >>> without_folders('File "/home/me/runs/a.vnnlib", line 1; see https://example.org/home/b')
+    'File "a.vnnlib", line 1; see https://example.org/home/b'
+    """
+    return _PATH.sub("", text)
