@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dokimos.engine.survivors import SurvivorCurve
+from dokimos.judging.survivors import SurvivorCurve
 from dokimos.reports.figures.curves import MOST_CURVES, strongest, survivors
 from dokimos.reports.page import AssessedSuite, write_survivor_page
 

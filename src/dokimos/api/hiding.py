@@ -20,7 +20,7 @@ from dokimos.core.readable import Brief
 from dokimos.core.registry import unknown_name
 from dokimos.core.tables import table
 from dokimos.engine.attacks import ATTACKS
-from dokimos.engine.survivors import (
+from dokimos.judging.survivors import (
     AttackOutcome,
     AttackRate,
     AttackTask,

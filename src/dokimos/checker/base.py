@@ -10,15 +10,13 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import Meta, Struct
 
-from dokimos.core.errors import InvalidProof, UnsupportedOp
+from dokimos.core.errors import InvalidProof, UnsupportedOp, about
 from dokimos.core.strict_json import convert
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.text import parse_decimal
-
-#: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
-DEFAULT_ULPS = 8
 
 
 @dataclass(frozen=True)
@@ -114,11 +112,6 @@ def _refute_one(conjunction: tuple[Linear, ...], box: Box, lower_bound: LowerBou
     if not found:
         raise failure
     return max(found)
-
-
-def about(value: Fraction) -> str:
-    """A few digits of a number, however large, for messages."""
-    return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"
 
 
 # Reads the data of a certificate as a typed form, and refuses data of the wrong shape

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dokimos.checker.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
+from dokimos.checker.base import CertificateKind, Problem, Proven
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.suites.instance import Certificate, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.reader import read_vnnlib

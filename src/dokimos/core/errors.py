@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,8 @@ class ConstructionFailed(InputError):
 
 class VerifierUnavailable(InputError):
     """A verifier is not installed, or does not start."""
+
+
+def about(value: Fraction) -> str:
+    """A few digits of a number, however large, for messages."""
+    return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"

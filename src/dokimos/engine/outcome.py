@@ -9,8 +9,9 @@ from enum import Enum
 from fractions import Fraction
 from math import floor, inf, log10
 
-from dokimos.checker.base import DEFAULT_ULPS, Proven
+from dokimos.checker.base import Proven
 from dokimos.checker.check import check, prove
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Point

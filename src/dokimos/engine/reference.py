@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -104,6 +105,15 @@ class Decision:
     detail: str = ""
     proven: Proven | None = None
     end: ReachedLimit | None = None
+
+
+def computed_at(witness: Point, network_file: Path) -> list[float]:
+    """What a runtime computes at a witness, in the network's own type of floats."""
+    from dokimos.runtimes.sessions import Replayer
+
+    network = Replayer(network_file.read_bytes(), name=str(network_file))
+    outputs: list[float] = network(np.array([[float(x) for x in witness]], dtype=network.dtype))[0].tolist()
+    return outputs
 
 
 class _Ended(Exception):

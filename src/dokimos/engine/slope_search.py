@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dokimos.checker.base import DEFAULT_ULPS
 from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.proofs.linear_bounds import BoundedGraph
 from dokimos.core.errors import InvalidProof, UnsupportedOp
@@ -27,6 +26,7 @@ from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.float_bounds import LinearBounds
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval, point
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Conjunction, Property
 
 _FIRST_STEP, _LAST_STEP = 0.25, 0.02

@@ -81,6 +81,11 @@ class Replay:
     is_decided: bool = True
     output_error: Fraction = Fraction(0)
 
+    @property
+    def is_by_onnxruntime(self) -> bool:
+        """Whether onnxruntime computed the outputs, and not its replacement."""
+        return self.runtime == ONNXRUNTIME
+
 
 @dataclass(frozen=True)
 class Counterexample:

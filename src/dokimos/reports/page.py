@@ -14,7 +14,7 @@ from dokimos import __version__
 from dokimos.core.files import write_whole
 from dokimos.core.readable import printable
 from dokimos.difficulty.explain.rows import Explanation
-from dokimos.engine.survivors import SurvivorCurve
+from dokimos.judging.survivors import SurvivorCurve
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.campaign_report import ReportContext, headline_of
 from dokimos.reports.figures.curves import MOST_CURVES, survivors

@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import DEFAULT_ULPS, about
-from dokimos.core.errors import InputError, InvalidProof
+from dokimos.core.errors import InputError, InvalidProof, about
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
 from dokimos.runtimes.sessions import (
     CannotRun,
     OnnxReference,

@@ -10,12 +10,11 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from dokimos.checker.base import DEFAULT_ULPS
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
 from dokimos.runtimes.sessions import CannotRun, intermediate_values
 from dokimos.suites.vnnlib.model import Point
 

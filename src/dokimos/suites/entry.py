@@ -144,6 +144,13 @@ class SuiteEntry:
         """The hash of the property's content."""
         return sha256(read_content(self.property_path))
 
+    @cached_property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of the network's input."""
+        from dokimos.networks.reading.onnx_file import read_onnx_file
+
+        return read_onnx_file(self.network_path).input_shape
+
     def read_instance(self) -> Instance:
         """The instance, with the bytes of both files."""
         return Instance(

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from dokimos.checker.base import PLACE, Choice, LowerBound, Problem, Proven, about, refute
-from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.checker.base import PLACE, Choice, LowerBound, Problem, Proven, refute
+from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.outward import Floats, Interval, down, up
 from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, combine, variable

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import PLACE, CertificateKind, Choice, Problem, Proven, about, read_data
+from dokimos.checker.base import PLACE, CertificateKind, Choice, Problem, Proven, read_data
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, linear_slacks, relu_layers
-from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.rounding import rounding_bounds

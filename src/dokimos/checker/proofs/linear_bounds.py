@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import PLACE, CertificateKind, Natural, Problem, Proven, about, read_data
+from dokimos.checker.base import PLACE, CertificateKind, Natural, Problem, Proven, read_data
 from dokimos.checker.lemmas.constraints import box_floats, outward
 from dokimos.checker.lemmas.relu_layers import FLUSHED, ROUNDED, at_most, loss_of_sum, through_relu
-from dokimos.core.errors import InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.core.errors import InvalidProof, UnreadableFile, UnsupportedOp, about
 from dokimos.networks.graph import Network, Node, Shape
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant
 from dokimos.networks.semantics.outward import (

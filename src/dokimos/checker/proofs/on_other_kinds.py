@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Natural, Problem, Proven, about, read_data
+from dokimos.checker.base import CertificateKind, Natural, Problem, Proven, read_data
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.checker.lemmas.constraints import affine_layer, before, output_errors
-from dokimos.core.errors import InputError, InvalidProof
+from dokimos.core.errors import InputError, InvalidProof, about
 from dokimos.networks.chain import Step, as_chain
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx

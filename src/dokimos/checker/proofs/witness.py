@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.checker.base import CertificateKind, LowerBound, NoData, Problem, Proven, about, read_data
+from dokimos.checker.base import CertificateKind, LowerBound, NoData, Problem, Proven, read_data
 from dokimos.checker.lemmas.constraints import output_errors
 from dokimos.checker.proofs.fixed_routing import rounding_by_routing
 from dokimos.checker.proofs.nonexpansive import rounding_by_norm
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, about
 from dokimos.networks.semantics.exact import Enclosure, Undecided
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Point

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import DEFAULT_ULPS
 from dokimos.checker.proofs.fixed_routing import MOST_NUMBERS, RoutedNetwork
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
@@ -24,6 +23,7 @@ from dokimos.constructions.parts.robustness import (
 )
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Property

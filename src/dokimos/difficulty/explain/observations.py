@@ -6,11 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Protocol
 
-from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.suites.facts import Facts, Profile
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.catalogue import styles_of
@@ -35,16 +33,6 @@ _ENDED_AT = {
 }
 
 
-class Names(Protocol):
-    """How runs are named (a report's naming is one)."""
-
-    def verifier(self, record: RunRecord) -> str:
-        """The name of a run's verifier."""
-
-    def family(self, record: RunRecord) -> str:
-        """The name of the family of a run's instance."""
-
-
 def status_of(judgement: Judgement) -> Status:
     """The outcome of a run."""
     record = judgement.record
@@ -57,16 +45,17 @@ def status_of(judgement: Judgement) -> Status:
     if record.termination in _ENDED_AT:
         return _ENDED_AT[record.termination]
     if record.answer is Answer.UNKNOWN:
-        return Status.TIMEOUT if _took_nearly_all(record) else Status.UNKNOWN
+        return Status.TIMEOUT if _took_nearly_all(judgement) else Status.UNKNOWN
     return {Answer.TIMEOUT: Status.TIMEOUT, Answer.MEMOUT: Status.MEMOUT}.get(record.answer, Status.FAILED)
 
 
-def _took_nearly_all(record: RunRecord) -> bool:
+def _took_nearly_all(judgement: Judgement) -> bool:
+    record = judgement.record
     return record.limits is not None and record.wall_seconds >= NEARLY_ALL * record.limits.wall_seconds
 
 
 def observe(
-    judgements: Sequence[Judgement], facts: Mapping[tuple[str, str], Facts], names: Names
+    judgements: Sequence[Judgement], facts: Mapping[tuple[str, str], Facts], names: Naming
 ) -> tuple[Observation, ...]:
     """One observation for each verifier and instance, in the order of suites, positions and verifiers.
 
@@ -84,7 +73,7 @@ def observe(
     return tuple(sorted(found, key=lambda o: (o.suite, o.position, o.instance, o.verifier)))
 
 
-def _observation(verifier: str, group: Sequence[Judgement], facts: Facts, names: Names) -> Observation:
+def _observation(verifier: str, group: Sequence[Judgement], facts: Facts, names: Naming) -> Observation:
     statuses = [status_of(judgement) for judgement in group]
     status = _together(statuses)
     record, profile = group[0].record, facts.profile

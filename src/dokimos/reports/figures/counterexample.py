@@ -17,7 +17,6 @@ from dokimos.core.errors import InputError
 from dokimos.core.readable import float_number
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.verdicts import Judgement
-from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.reports.figures.frame import Anchor, Figure, Shape, Sheet
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
@@ -111,7 +110,7 @@ def _read_scene(judgement: Judgement, entry: SuiteEntry) -> Scene | None:
     replay = judgement.replay if judgement.counterexample is None else judgement.counterexample.replay
     try:
         asked = read_vnnlib_file(entry.property_path)
-        shape = read_onnx_file(entry.network_path).input_shape
+        shape = entry.input_shape
     except (InputError, OSError):
         return None
     if point is None or len(point) != asked.input_size:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.core.readable import seconds
-from dokimos.engine.survivors import SurvivorCurve
+from dokimos.judging.survivors import SurvivorCurve
 from dokimos.reports.figures.frame import (
     WIDE,
     Anchor,

@@ -20,7 +20,6 @@ from dokimos.reports.campaign_report import headline_of
 from dokimos.reports.findings import Findings, RunOutcome
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import VerifierName
-from dokimos.runtimes.sessions import ONNXRUNTIME
 
 # A short glossary: the terms of a report, each explained in a sentence
 
@@ -177,12 +176,12 @@ class Families(Section[FamilyRows]):
 
 
 def _stand_in(judgements: Sequence[Judgement]) -> str:
-    runtimes = [j.replay.runtime for j in judgements if j.replay is not None]
-    others = sorted({runtime for runtime in runtimes if runtime != ONNXRUNTIME})
-    count = sum(runtime != ONNXRUNTIME for runtime in runtimes)
+    replays = [j.replay for j in judgements if j.replay is not None]
+    replaced = [replay.runtime for replay in replays if not replay.is_by_onnxruntime]
+    others = sorted(set(replaced))
     return (
         f"Replayed by {' and '.join(others)}, as onnxruntime cannot run the network: "
-        f"{count} of {len(runtimes)} witnesses."
+        f"{len(replaced)} of {len(replays)} witnesses."
         if others
         else ""
     )

@@ -14,13 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dokimos.core.errors import DokimosError, UnsupportedOp
 from dokimos.engine.outcome import claims_of
-from dokimos.engine.reference import Decision, decide
+from dokimos.engine.reference import Decision, computed_at, decide
 from dokimos.networks.reading.onnx_file import read_onnx_file
-from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Answer, Label, Truth, sha256
 from dokimos.suites.vnnlib.reader import read_vnnlib_file
@@ -49,9 +46,7 @@ def fields_of(decision: Decision, network_file: Path) -> dict[str, Any]:
     fields = {"schema": SCHEMA, "answer": decision.answer.value, "detail": decision.detail}
     if decision.witness is None:
         return fields
-    network = Replayer(network_file.read_bytes(), name=str(network_file))
-    point = np.array([[float(x) for x in decision.witness]], dtype=network.dtype)
-    outputs = network(point)[0].tolist()
+    outputs = computed_at(decision.witness, network_file)
     return {
         **fields,
         "witness": [exact_decimal(x) for x in decision.witness],

@@ -11,8 +11,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.engine import survivors
-from dokimos.engine.survivors import AttackOutcome, attack_all, hidden_instances, rates, survivor_curves
+from dokimos.judging import survivors
+from dokimos.judging.survivors import AttackOutcome, attack_all, hidden_instances, rates, survivor_curves
 from dokimos.suites.writing import files_of, store_files, write_index
 from tests.constructions.siblings import draw
 
