@@ -1,7 +1,7 @@
 """What a command prints: tables and sentences, or, with --json, the same content as one document.
 
-The document is described in docs/json.md. Its `schema` is `SCHEMA`, which is raised when a field is removed
-or changes its meaning.
+The document is described in docs/formats.md. Its `schema` is `SCHEMA`, which is raised when a field is
+removed or changes its meaning.
 """
 
 from __future__ import annotations
