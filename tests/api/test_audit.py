@@ -110,7 +110,7 @@ def test_what_the_audit_proves_on_its_way_is_a_label(tmp_path: Path) -> None:
 
 def test_rules_of_another_year_are_called_so(results: Path) -> None:
     rows = penalty_rows(Findings.of_campaigns(judged_by(results)))
-    said = "Mind the year: vnncomp2026 has the rules of 2026, and these are results of 2025."
+    said = "Mind the year of the rules: vnncomp2026 has the rules of 2026, and these are results of 2025."
     assert rows.of_other_years == (said,)
     assert said in Penalties().html(rows)
     assert rows.rules == ("exact", "vnncomp2026", "vnncomp2025-small", "vnncomp2025-zero")

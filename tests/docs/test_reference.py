@@ -140,10 +140,9 @@ def test_the_results_are_listed_with_what_makes_them() -> None:
             assert (ROOT / made).exists()
         assert made.rpartition("/")[2] in page(f"{name}.md"), f"{name}.md does not say what makes it"
         if whole and made.endswith(".py"):
-            rooms = [path for room in ("judging", "reports") for path in (SOURCE / room).rglob("*.py")]
-            makers = [ROOT / made, *rooms]
-            words = "\n".join(maker.read_text(encoding="utf-8") for maker in makers)
-            strangers = paragraphs_by_hand(page(f"{name}.md"), words)
+            said = [ROOT / made, *(ROOT / "src/dokimos/reports/sections").glob("*.py")]
+            texts = "\n".join(path.read_text(encoding="utf-8") for path in said)
+            strangers = paragraphs_by_hand(page(f"{name}.md"), texts)
             assert strangers == [], f"{made} would delete this from {name}.md"
 
 

@@ -205,7 +205,7 @@ def test_an_expected_failure_does_not_close_it_and_is_struck_out_once_mended() -
 
 
 @pytest.mark.parametrize(
-    "verdict", [v for v in Verdict if not v.is_wrong and v not in (Verdict.CORRECT, Verdict.UNWITNESSED)]
+    "verdict", [v for v in Verdict if not v.is_wrong and not v.is_right and v is not Verdict.UNWITNESSED]
 )
 def test_only_a_right_answer_is_called_mended(tmp_path: Path, verdict: Verdict) -> None:
     """A verifier that times out where it was wrong has not been mended, and is still expected to fail."""

@@ -17,8 +17,7 @@ ALWAYS = -1
 class Quantity:
     """constant + Σ factor · variable, each variable once, by its number, none with the factor 0.
 
-    It is missing in the cases in which one of the variables `gaps` is 1; then it is no number, and every
-    comparison with it is false.
+    If one of the variables `gaps` is 1, the quantity is missing, and every comparison with it is false.
     """
 
     constant: Number = 0

@@ -164,7 +164,7 @@ def scoring_rows(
 def other_years(rules: Sequence[str], years: Collection[int]) -> tuple[str, ...]:
     """A sentence for each rule set that is of another year than the results."""
     found = ((name, other_year(RULE_SETS[name], years)) for name in rules if name in RULE_SETS)
-    return tuple(f"Mind the year: {name} has the {said}." for name, said in found if said)
+    return tuple(f"Mind the year of the rules: {name} has the {said}." for name, said in found if said)
 
 
 def _is_merely_unconfirmed(judgement: Judgement) -> bool:
