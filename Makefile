@@ -22,7 +22,7 @@ demo: .venv/.base
 	$(call dokimos,report demo/run --html demo/report.html)
 	@echo "The report is demo/report.html"
 
-# docs/state-of-the-verifiers.md; takes hours, and goes on where it was interrupted.
+# docs/results/state-of-the-verifiers.md; takes hours, and goes on where it was interrupted.
 state: .venv/.base
 	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)

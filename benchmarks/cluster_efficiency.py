@@ -89,7 +89,7 @@ def main(runs: int, seconds: float, rounds: int) -> None:
     for kind, least in LEAST.items():
         print(f"{kind}: efficiency {efficiency(took, kind)}; at least {least} wanted")
     if max(others) > 0.2:
-        print("The machine was not idle: what is said of runs that compute does not count.")
+        print("The machine was not idle: the numbers for runs that compute do not count.")
 
 
 def efficiency(took: Mapping[tuple[str, int], Sequence[float]], kind: str) -> str:

@@ -1,6 +1,6 @@
 """Unique violations per CPU-second of the three searches of `law test`, on the laws of the case studies.
 
-    python benchmarks/law_search.py [--out docs/law-search.md] [--budget N] [--seeds K] [DOMAIN…]
+    python benchmarks/law_search.py [--out docs/results/law-search.md] [--budget N] [--seeds K] [DOMAIN…]
 
 Each law is tested on the study's network with the same budget and the same seeds; CPU-seconds are those of
 this process, with the model's runs that a search adds. Draws are never gone through one by one. Studies
@@ -26,10 +26,10 @@ from dokimos.laws.models.lookup import as_domain_model
 BUDGETS = {"lunar_lander": 100, "reviews": 2000, "speech": 1000}
 HEAD = """# Searching for violations: at random, by margin, by coverage
 
-`python benchmarks/law_search.py --out docs/law-search.md` made this page. `law test --search margin`
-goes on from cases whose best class leads by little; `--search coverage` from cases that activate neurons in
-a combination that none before did. Both change one thing of such a case: an input, a draw, or its seed;
-half of all cases stay random.
+`python benchmarks/law_search.py --out docs/results/law-search.md` made this page. `law test --search
+margin` goes on from cases whose best class leads by little; `--search coverage` from cases that activate
+neurons in a combination that none before did. Both change one thing of such a case: an input, a draw, or
+its seed; half of all cases stay random.
 
 Unique violations (means over {seeds} seeds), and how many there are per CPU-second of the test, on the
 network of each study. CPU-seconds depend on the machine; compare within a row. Where a law draws a few

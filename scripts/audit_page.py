@@ -40,8 +40,8 @@ Made by
 
     {command}
 
-What the words mean: [auditing](../audit.md), [verdicts](../verdicts.md). An answer is *wrong by proof*
-where a label or somebody's exact witness refutes it, or where its own witness shows nothing.
+What the words mean: [auditing](../publish.md#audit-it), [verdicts](../verdicts.md). An answer is *wrong by
+proof* where a label or somebody's exact witness refutes it, or where its own witness shows nothing.
 """
 
 

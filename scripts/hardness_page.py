@@ -359,12 +359,12 @@ def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
         "dokimos run veristress --verifier marabou --verifier vibecheck --verifier reference \\",
         "  --verifier nnenum=REPOSITORY --timeout 60 --cpu 10 --out runs/veristress",
         "python scripts/hardness_page.py --facts FACTS --runs runs/axes runs/veristress \\",
-        "  --out docs/hardness.md",
+        "  --out docs/results/hardness.md",
         "```",
         "",
         "Everything here is within constructors: an AUC is the chance that, of a timeout and a solved",
         "instance of one constructor, the timeout has the larger value (0.5 says nothing).",
-        "[The profile](profile.md) defines the components.",
+        "[The profile](../difficulty.md) defines the components.",
         "",
     ]
     if runs:

@@ -1,4 +1,6 @@
-"""The table of docs/ladder.md: `python scripts/ladder_table.py RUN` for a run of `ladder` or `ladder-deep`.
+"""The table of docs/results/ladder.md: `python scripts/ladder_table.py RUN`.
+
+RUN is a run of `ladder` or `ladder-deep`.
 
 For each family, the knob that is raised, its values, and what each verifier answered in how many seconds.
 """

@@ -1,4 +1,4 @@
-"""The tables of docs/law-results.md, in Markdown.
+"""The tables of docs/results/law-results.md, in Markdown.
 
 `python scripts/law_tables.py global` decides every question of the tabular studies for all records;
 `… rows [ROWS] [TOLERANCE] [FOLDER]` the six questions of COMPAS around the first rows of the test set (all

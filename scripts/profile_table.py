@@ -1,4 +1,6 @@
-"""The tables of docs/profile.md: `python scripts/profile_table.py SUITE PROFILES` for a profiled suite.
+"""The tables of docs/results/profiles.md: `python scripts/profile_table.py SUITE PROFILES`.
+
+The suite has to be profiled first.
 
 For each network of the suite, or each family with `--by family`, the least and the largest value of each
 component over its instances; then,

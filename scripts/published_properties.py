@@ -1,4 +1,4 @@
-"""Writes docs/published-properties.md: brackets, boxes and accuracies of networks of VNN-COMP 2021.
+"""Writes docs/results/published-properties.md: brackets, boxes and accuracies of networks of VNN-COMP 2021.
 
     python scripts/published_properties.py FOLDER [--images 500] [--work FOLDER] [--only PART] [--only-page]
 
@@ -37,7 +37,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
 from dokimos.engine.attacks.base import Budget
 
-PAGE = Path(__file__).parents[1] / "docs" / "published-properties.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "published-properties.md"
 SHAPE = (3, 32, 32)
 BUDGET = Budget(restarts=5, steps=100)
 STEPS = (1, 2)

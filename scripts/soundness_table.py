@@ -1,4 +1,4 @@
-"""The tables of the trained tier in docs/hiding.md.
+"""The tables of the trained tier in docs/results/hidden.md.
 
     python scripts/soundness_table.py SOUNDNESS [CAMPAIGN ...]
 

@@ -1,4 +1,4 @@
-"""Run the verifiers on the suites and write docs/state-of-the-verifiers.md: `make state`.
+"""Run the verifiers on the suites and write docs/results/state-of-the-verifiers.md: `make state`.
 
     python scripts/state_of_verifiers.py [--group GROUP] [--runs FOLDER] [--page FILE] [--jobs N]
                                          [--only SUITE] [--again] [--no-runs]
@@ -89,7 +89,7 @@ GROUPS = {
 HEAD = """# The state of the verifiers
 
 Written by `make state`, each part from the records of one group of runs; it says when these were made.
-Older ones are in [the archive](results/index.md#archive).
+Older ones are in [the archive](index.md#archive).
 
 """
 #: What stands before each part of the page.
@@ -157,7 +157,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--group", choices=list(GROUPS), default="installed")
     parser.add_argument("--runs", type=Path)
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "state-of-the-verifiers.md")
+    parser.add_argument(
+        "--page", type=Path, default=ROOT / "docs" / "results" / "state-of-the-verifiers.md"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="SUITE")
     parser.add_argument("--again", action="store_true")

@@ -11,7 +11,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "concepts.md"
 NAMES = re.findall(r"\| `(dokimos\.[\w.]+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-NAMES += re.findall(r"\| an? `(dokimos\.[\w.]+)` \|", (DOCS / "plugins.md").read_text(encoding="utf-8"))
+NAMES += re.findall(r"\| an? `(dokimos\.[\w.]+)` \|", (DOCS / "extend.md").read_text(encoding="utf-8"))
 
 
 def test_the_words_on_the_way_to_a_row_are_explained() -> None:

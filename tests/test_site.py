@@ -47,5 +47,5 @@ def test_it_is_read_and_searched_from_a_folder_without_a_network(site: Path) -> 
         assert "Dokimos" in page.title()
         page.goto(f"{(site / 'search.html').as_uri()}?q=cactus")
         page.wait_for_selector("#search-results li a", timeout=60_000)
-        assert page.locator("#search-results li a", has_text="report").count()
+        assert page.locator("#search-results li a", has_text="Formats").count()
         assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -54,6 +54,10 @@ FORBIDDEN = {
     r"\bso many-th\b": "the number of",
     r"\bsuch as it is\b": "as it is",
     r"\bnobody reads it any more\b": "the reader has gone",
+    r"\bnumbers are theirs\b": "all numbers come from these runs",
+    r"\bnothing is said of what was not\b": "only what was run is reported",
+    r"\bgrid of before\b": "the previous grid",
+    r"\bnot your tokens\b": "none of your access tokens",
 }
 
 

@@ -68,6 +68,6 @@ def test_the_examples_of_the_docstrings_run(
 def test_the_session_of_the_documentation_runs(
     workplace: Path, run_examples: Callable[[str, str], None]
 ) -> None:
-    page = Path(__file__).parents[2] / "docs" / "api.md"
+    page = Path(__file__).parents[2] / "docs" / "python.md"
     (session,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    run_examples(session, "docs/api.md")
+    run_examples(session, "docs/python.md")

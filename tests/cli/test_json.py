@@ -117,7 +117,7 @@ def test_every_command_that_prints_a_table_takes_json() -> None:
 
 
 def test_every_such_command_is_in_the_reference() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text().partition("## Output as JSON")[2]
     first = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
     assert [name for name in COMMANDS if not set(name.split()) <= set(re.findall(r"\w+", first))] == []
     assert f"| `schema` | {SCHEMA}." in page

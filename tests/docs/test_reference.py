@@ -1,4 +1,4 @@
-"""The pages of reference are complete: verdicts, exit codes, environment variables, results."""
+"""The documentation is small, and its reference complete: verdicts, exit codes, environment, results."""
 
 from __future__ import annotations
 
@@ -27,6 +27,27 @@ HANDED_ON = {
 
 def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def manual() -> list[Path]:
+    """The pages that people write: results and what is generated from the code do not count."""
+    return [each for each in DOCS.rglob("*.md") if each.parent.name not in ("results", "reference")]
+
+
+def test_the_manual_stays_small_enough_to_be_read() -> None:
+    words = {
+        str(each.relative_to(DOCS)): len(each.read_text(encoding="utf-8").split()) for each in manual()
+    }
+    generated = {"reference/python"}  # the list of commands does not count, the Python reference does
+    assert len(words) + len(generated) <= 26, sorted(words)
+    assert sum(words.values()) <= 50_000, sorted(words.items(), key=lambda item: -item[1])
+
+
+def test_every_page_of_the_manual_has_one_place_in_the_index() -> None:
+    lists = re.findall(r":caption: (?!Results).*?\n(.*?)```", page("index.md"), re.DOTALL)
+    listed = [line for each in lists for line in each.split() if line[0] != ":" and line != "1"]
+    names = {each.relative_to(DOCS).with_suffix("").as_posix() for each in manual()} - {"index"}
+    assert sorted(listed) == sorted(names | {"reference/commands", "reference/python"})
 
 
 def is_environ(node: ast.AST) -> bool:
@@ -71,7 +92,7 @@ def test_the_page_of_environment_variables_is_complete_and_lists_nothing_else() 
         if others:
             unnamed.add(path.relative_to(SOURCE).as_posix())
     assert unnamed == INDIRECT | HANDED_ON, "a use of os.environ that nobody has looked at"
-    tables = page("environment.md").partition("## Passed to verifiers")[0]
+    tables = page("verdicts.md").partition("## Environment variables")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == used
 
@@ -84,14 +105,14 @@ def test_a_use_of_the_environment_is_found() -> None:
 
 
 def test_every_verdict_is_in_the_table_and_has_an_example() -> None:
-    text = page("verdicts.md")
+    text = page("verdicts.md").partition("\n## Replaying a point")[0]
     everyone = {verdict.value for verdict in Verdict}
     assert set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)) == everyone
     assert set(re.findall(r"^([\w-]+): the answer", text, re.MULTILINE)) == everyone
 
 
 def test_the_page_of_exit_codes_lists_those_of_the_command_line() -> None:
-    text = page("exit-codes.md")
+    text = page("verdicts.md").partition("## Exit codes")[2].partition("\n## ")[0]
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert listed == {0, 1, 2, cli.FAULT, cli.INTERRUPTED, 141}
 
@@ -126,7 +147,7 @@ def test_the_results_are_listed_with_what_makes_them() -> None:
 
 
 def paragraphs_by_hand(text: str, script: str) -> list[str]:
-    """The paragraphs of a page of which no four words in a row stand in the script that makes it."""
+    """The paragraphs of a page of which no four words in a row stand in what makes it."""
     known = " ".join(re.findall(r"[^\W\d_]+", script))
     found = []
     for paragraph in re.split(

@@ -98,11 +98,11 @@ def _head(states: Sequence[_SuiteState], command: str, title: str) -> list[str]:
         f"# {title}",
         "",
         f"Written by `{command}` from {len(records)} recorded runs, the first begun on {_minute(begun[0])} "
-        f"and the last on {_minute(begun[-1])}; its numbers are theirs. {decided} runs "
-        f"ended with an answer; {total}{f' ({blamed})' if blamed else ''}. Each label is proven, each "
-        "witness was replayed in exact arithmetic and in onnxruntime; what `correct`, `wrong` and the rule "
-        "sets mean is said in [concepts](concepts.md), and how each verifier is called in "
-        "[verifiers](verifiers.md).",
+        f"and the last on {_minute(begun[-1])}; all numbers below come from these runs. "
+        f"{decided} runs ended with an answer; {total}{f' ({blamed})' if blamed else ''}. Each label is "
+        "proven, each witness was replayed in exact arithmetic and in onnxruntime; what `correct`, `wrong` "
+        "and the rule sets mean is explained in [verdicts](../verdicts.md), and how each verifier is "
+        "called in [verifiers](../verifiers.md).",
     ]
 
 
