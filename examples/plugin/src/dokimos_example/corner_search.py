@@ -6,9 +6,9 @@ import sys
 from importlib.metadata import version
 from typing import ClassVar
 
-from dokimos.verifiers.execution.limits import Outcome
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
+from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.results import read_result
 
 

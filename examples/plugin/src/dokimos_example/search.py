@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import dokimos
-from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.suites.vnnlib.model import Box, Point
 from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.suites.vnnlib.writer import exact_decimal
 
 CORNERS = 20
 
