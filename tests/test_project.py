@@ -13,9 +13,6 @@ import pytest
 import yaml
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
-from typer.main import get_command
-
-from dokimos.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -125,19 +122,6 @@ def test_the_hooks_run_what_lint_runs() -> None:
     hooks = [hook["entry"].removesuffix(" --force-exclude") for hook in source["hooks"]]
     (lint,) = re.findall(r"^LINT := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert hooks == lint.replace("$(BIN)", ".venv/bin").replace(" --check", "").split(" && ")
-
-
-def test_forms_ask_for_the_reproducer_and_name_commands_that_exist() -> None:
-    text = "\n".join(form.read_text(encoding="utf-8") for form in FORMS)
-    assert {"gate/failures", "dokimos replay"} <= set(re.findall(r"gate/failures|dokimos replay", text))
-    named = re.findall(r"\bdokimos ((?:law )?[a-z]+)((?: [A-Za-z./=-]+)*)", text)
-    assert len(named) > 4
-    for words, rest in named:
-        command: Any = get_command(app)
-        for word in words.split():
-            command = command.commands[word]
-        options = {option for parameter in command.params for option in parameter.opts}
-        assert set(re.findall(r"--[a-z-]+", rest)) <= options
 
 
 def test_the_changelog_starts_with_what_is_unreleased_in_short_entries() -> None:
