@@ -378,7 +378,7 @@ def read_any_model(path: Path, number: int) -> None:
     try:
         model.predict(records)
     except ValueError as error:  # which tests of laws count as a failure of the model
-        if "no decision" not in str(error):
+        if "decision" not in str(error):
             raise
 
 
