@@ -1,0 +1,204 @@
+"""The kind `linear`: every leaf of a cover closed by one backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from typing import Any, ClassVar
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from dokimos.checker.base import PLACE, CertificateKind, Problem, Proven, read_data
+from dokimos.checker.lemmas.constraints import box_floats, outward
+from dokimos.checker.linear.cover import Cover, QuestionData, only
+from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, Regions, Steps, steps_of
+from dokimos.core.errors import InvalidProof, UnreadableFile, about
+from dokimos.networks.semantics.outward import Floats, Interval, safe
+from dokimos.suites.instance import Label
+from dokimos.suites.vnnlib.model import Box, Conjunction
+
+#: Leaves are bounded in batches of at most so many.
+MOST_TOGETHER = 1024
+#: The slack where nothing is known.
+NOTHING = Fraction(-(10**9))
+
+
+class LinearData(Struct, frozen=True, forbid_unknown_fields=True):
+    """A cover for each conjunction on a box that is not empty, in the order of the property."""
+
+    questions: tuple[QuestionData, ...]
+
+
+class LinearProof(CertificateKind):
+    """`unsat` for networks of affine operators, unit functions and products.
+
+    Theorem. The leaves of a cover hold every run of the network on the box (see `paths`). On a leaf, let
+    g = Σ w_k·(L_k − b_k) with weights w >= 0 over the constraints L_k <= b_k of the conjunction. If g >= m > 0
+    on the leaf, some constraint fails there by m/Σw at every input, as a mean is no larger than the largest.
+    If all weights are 0, the leaf holds no run. So if every leaf has such a bound, the conjunction holds
+    nowhere, and fails everywhere by the smallest m/Σw. g is bounded by `BoundedNetwork.lower_bounds`,
+    whatever lines and multipliers are chosen. Facts about the whole box hold on every leaf, and those of a
+    leaf are used on that leaf alone. Without weights, the constraint with the largest bound counts.
+
+    The network with the rounding of float32 as noise comes first: what holds for all noise holds without
+    noise, so that one pass proves both. If that fails, only the network over the reals is bounded.
+    """
+
+    name: ClassVar[str] = "linear"
+    proves: ClassVar[Label] = Label.UNSAT
+
+    def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
+        """Close every leaf of every question."""
+        given = read_data(data, LinearData).questions
+        asked = problem.property.questions()
+        if not asked:
+            raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
+        if len(given) != len(asked):
+            raise UnreadableFile(
+                PLACE, f"'questions' must be a list of {len(asked)}, one for each conjunction"
+            )
+        steps = steps_of(problem.network)
+
+        def margin(ulps: int | None) -> Fraction:
+            known: dict[tuple[Box, tuple[int, ...], str], Question] = {}
+            margins = []
+            for (box, conjunction), data in zip(asked, given, strict=True):
+                key = (box, data.refined, data.root)
+                if key not in known:
+                    known[key] = Question(steps, box, conjunction, data, ulps=ulps)
+                margins.append(known[key].asking(conjunction, data).margin())
+            return min(margins)
+
+        both = problem.in_float32(lambda: margin(problem.ulps))
+        return Proven(real=margin(None) if both is None else both, float32=both)
+
+
+class Question:
+    """One conjunction on its box, with its cover: leaves are bounded here, for the checker and searches."""
+
+    def __init__(
+        self, steps: Steps, box: Box, conjunction: Conjunction, data: QuestionData, *, ulps: int | None
+    ) -> None:
+        self._steps, self.conjunction = steps, conjunction
+        self.box = Interval(*box_floats(box))
+        self._read(data)
+        refined = dict.fromkeys(self.cover.names(data.refined), self.cover.root)
+        self.bounded = BoundedNetwork(steps, self.box, refined=refined, ulps=ulps)
+
+    def _read(self, data: QuestionData) -> None:
+        if not self.conjunction:
+            raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
+        self.cover = Cover(self._steps, self.box, data, len(self.conjunction))
+        self._again = self.cover.names(data.again)
+
+    def with_cover(self, data: QuestionData) -> Question:
+        """The same question with another cover, for searches: what holds on the whole box stays."""
+        return self.asking(self.conjunction, data)
+
+    def asking(self, conjunction: Conjunction, data: QuestionData) -> Question:
+        """Another conjunction on the same box, with what holds on the whole box."""
+        found = copy(self)
+        found.conjunction = conjunction
+        found._read(data)
+        return found
+
+    def margin(self) -> Fraction:
+        """The margin by which the conjunction fails on the whole box. Raises InvalidProof if a leaf is open."""
+        found = [slack for slack in self.slacks(range(len(self.cover.leaves))) if slack is not None]
+        if not found:
+            raise InvalidProof("no leaf holds any input, which is impossible")
+        if (least := min(found)) <= 0:
+            raise InvalidProof(f"a leaf's bound is {about(least)}, which is not above 0")
+        return least
+
+    def slacks(self, leaves: range) -> list[Fraction | None]:
+        """By how much some constraint fails everywhere on each leaf (0 or less: nothing is known).
+
+        None for a leaf that holds no run.
+        """
+        rows = max(len(self.conjunction), 2 * 64 if self._again else 1)
+        together = min(max(1, MOST_NUMBERS // (rows * self.bounded.largest)), MOST_TOGETHER)
+        found: list[Fraction | None] = []
+        for start in range(0, len(leaves), together):
+            found += self._slacks(list(leaves[start : start + together]))
+        return found
+
+    def _slacks(self, some: list[int]) -> list[Fraction | None]:
+        regions, kept = self.cover.regions(self.bounded.facts, some)
+        for name in self._again:
+            narrowed = self.bounded.refine(replace(regions, cuts=()), name, self.cover.root)
+            regions, stay = held(replace(narrowed, cuts=regions.cuts), name)
+            kept = [kept[k] for k in stay]
+        if not kept:
+            return [None] * len(some)
+        weights = self.cover.weights(kept)
+        own = np.eye(len(self.conjunction), dtype=np.uint8)[None] if weights is None else weights[:, None]
+        goals = self.goals(own)
+        bounds = self.bounded.lower_bounds(goals.rows, regions, self.cover.choices(kept))
+        found = dict(zip(kept, goals.slacks(bounds), strict=True))
+        return [found.get(number) for number in some]
+
+    def goals(self, weights: NDArray[np.uint8]) -> Goals:
+        """The weighted sums of left sides − bounds, for weights [leaves or 1, rows, constraints]."""
+        network = self._steps.network
+        vectors = [tuple(each) for each in weights.reshape(-1, weights.shape[-1]).tolist()]
+        made = {vector: self._goal(vector) for vector in dict.fromkeys(vectors)}
+        rows: dict[str, Floats] = {}
+        lost = np.zeros(len(vectors))
+        for name, part in ((network.input, 0), (network.output, 1)):
+            parts = [made[vector][part] for vector in vectors]
+            lower = np.stack([each.lower for each in parts])
+            size = self.bounded.facts[name].magnitude.reshape(-1)
+            lost = lost + safe(np.stack([each.upper for each in parts]) - lower) @ size
+            if lower.any() or part:
+                rows[name] = lower.reshape(*weights.shape[:2], *self._steps.shapes[name])
+        limits = [made[vector][2] + Fraction(loss) for vector, loss in zip(vectors, lost * 1.01, strict=True)]
+        return Goals(rows, limits, [sum(vector) for vector in vectors], weights.shape[1])
+
+    def _goal(self, weights: Sequence[int]) -> tuple[Interval, Interval, Fraction]:
+        """Σ w·(coefficients of inputs, of outputs) and Σ w·bound."""
+        network = self._steps.network
+        sums = [[Fraction(0)] * network.input_size, [Fraction(0)] * network.output_size]
+        for weight, constraint in zip(weights, self.conjunction, strict=True):
+            for total, terms in zip(sums, (constraint.inputs, constraint.outputs), strict=True):
+                for index, factor in terms if weight else ():
+                    total[index] += weight * factor
+        limit = sum((w * c.bound for w, c in zip(weights, self.conjunction, strict=True)), Fraction(0))
+        return outward(sums[0]), outward(sums[1]), limit
+
+
+@dataclass(frozen=True)
+class Goals:
+    """Functionals that must exceed limits: `rows` for `lower_bounds`, and for each row its limit and Σw."""
+
+    rows: Mapping[str, Floats]
+    limits: Sequence[Fraction]
+    totals: Sequence[int]
+    wide: int
+
+    def slacks(self, bounds: Floats) -> Iterator[Fraction | None]:
+        """For each leaf the largest (bound − limit)/Σw; None if a bound shows that it holds no run."""
+        for leaf, row in enumerate(bounds.tolist()):
+            first = leaf * self.wide if len(self.limits) > self.wide else 0
+            best: Fraction | None = NOTHING
+            for k, bound in enumerate(row):
+                if best is not None and isfinite(bound):
+                    over = Fraction(bound) - self.limits[first + k]
+                    total = self.totals[first + k]
+                    best = (None if over > 0 else best) if total == 0 else max(best, over / total)
+            yield best
+
+
+def held(regions: Regions, name: str) -> tuple[Regions, list[int]]:
+    """The regions in which the fact about a tensor leaves something, and which they are."""
+    fact = regions.facts[name]
+    axes = tuple(range(1, len(fact.shape)))
+    stay = np.flatnonzero((fact.lower <= fact.upper).all(axes))
+    if len(stay) == regions.count:
+        return regions, list(range(regions.count))
+    return only(regions, stay), stay.tolist()

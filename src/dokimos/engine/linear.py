@@ -1,0 +1,104 @@
+"""The engine: a certificate of kind `linear` for a property, or a point that violates it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from dokimos.checker.linear.cover import QuestionData
+from dokimos.checker.linear.proof import NOTHING, Question
+from dokimos.checker.linear.walk import Steps, steps_of
+from dokimos.core.errors import InvalidProof
+from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points
+from dokimos.engine.differentiable import to_torch
+from dokimos.engine.fast_walk import FastWalk
+from dokimos.engine.outcome import SearchEffort
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS
+from dokimos.suites.vnnlib.model import Box, Point, Property, nearest_point
+
+#: Whether a point is a counterexample, exactly.
+Settles = Callable[[Point], bool]
+
+
+@dataclass(frozen=True)
+class LinearFinding:
+    """What a search found: the data of a certificate, or a point; otherwise the least bound it is left with."""
+
+    data: dict[str, Any] | None
+    bound: float
+    settled: bool = False
+    reason: str = ""
+
+
+class LinearSearch:
+    """The search for a proof of a whole property, question by question."""
+
+    def __init__(self, network: Network, asked: Property, effort: SearchEffort, settles: Settles) -> None:
+        self._network, self._asked, self._effort, self._settles = network, asked, effort, settles
+        self._steps: Steps = steps_of(network)
+        tensors = self._steps.tensors
+        read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
+        self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
+        self._evaluate = to_torch(network, dtype=torch.float64)
+        self._walks: dict[Box, tuple[Question, FastWalk]] = {}
+
+    def run(self) -> LinearFinding:
+        """Close every question, those of one box with the same bounds of its tensors."""
+        covers: list[QuestionData] = []
+        for box, conjunction in self._asked.questions():
+            start = QuestionData(refined=self._refined)
+            if box not in self._walks:
+                question = Question(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
+                self._walks[box] = question, FastWalk(self._network, question.bounded)
+            question, fast = self._walks[box]
+            question = question.asking(conjunction, start)
+            (slack,) = question.slacks(range(1))
+            if slack is not None and slack > 0:
+                covers.append(start)
+                continue
+            search = BranchAndBound(
+                self._network, question, start, fast, self._effort, lambda points, box=box: self._try(points, box)
+            )
+            try:
+                closed = search.run()
+            except NothingToCut:
+                return LinearFinding(None, float(slack or NOTHING), reason="a part of the box is too close to call")
+            if closed.found:
+                return LinearFinding(None, closed.bound, settled=True)
+            if closed.data is None:
+                return LinearFinding(None, closed.bound, reason="branch and bound did not finish in time")
+            covers.append(closed.data)
+        if not covers:
+            raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
+        return LinearFinding({"questions": [msgspec.to_builtins(each) for each in covers]}, 0.0)
+
+    def _try(self, points: Points, box: Box) -> bool:
+        """Whether one of these points settles the property; floats say which are worth asking."""
+        with torch.no_grad():
+            outputs = self._evaluate(torch.from_numpy(points)).numpy()
+        for place in np.flatnonzero(self._unsafe(points.astype(np.float64), outputs))[:3]:
+            exact = tuple(Fraction(float(x)) for x in points[place])
+            if self._settles(nearest_point(exact, box)):
+                return True
+        return False
+
+    def _unsafe(self, points: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """Which points look unsafe in floats."""
+        unsafe = np.zeros(len(points), dtype=np.bool_)
+        for _, conjunction in self._asked.questions():
+            holds = np.ones(len(points), dtype=np.bool_)
+            for each in conjunction:
+                left = np.zeros(len(points))
+                for terms, values in ((each.inputs, points), (each.outputs, outputs)):
+                    for index, factor in terms:
+                        left += float(factor) * values[:, index]
+                holds &= left <= float(each.bound) + 1e-9
+            unsafe |= holds
+        return unsafe
