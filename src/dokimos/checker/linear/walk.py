@@ -384,7 +384,8 @@ class BoundedNetwork:
     ) -> list[Floats]:
         """Coefficients of a unit or product turned into those of what it reads."""
         choice = choices.get(step.node.output, USUAL)
-        facts = [self._fact(regions, name) for name in step.sources]
+        count = len(choice) if choice.ndim > 1 else 1
+        facts = [_times(self._fact(regions, name), count) for name in step.sources]
         if len(facts) == 2:
             planes = product_lines(*_broadcast(facts, self.steps.shapes[step.node.output]), choice)
             under, over = planes.lower, planes.upper
@@ -438,6 +439,13 @@ def _dot(functional: Floats, vectors: Floats) -> Floats:
     if len(left) == 1:
         return (left[0] @ right.T).T
     return np.matmul(left, right[..., None])[..., 0] if len(right) > 1 else left @ right[0]
+
+
+def _times(fact: Interval, count: int) -> Interval:
+    """The fact for each of so many regions, where it is one for all of them."""
+    if len(fact.lower) == count or count == 1:
+        return fact
+    return fact.map(lambda end: np.broadcast_to(end, (count, *end.shape[1:])))
 
 
 def _broadcast(facts: Sequence[Interval], shape: Shape) -> list[Interval]:
