@@ -1,4 +1,4 @@
-"""Lines hold at every point of the interval, by exact evaluation, whatever is chosen; usual ones are best."""
+"""Lines hold at every point of the interval, by exact evaluation, whatever is chosen."""
 
 from __future__ import annotations
 

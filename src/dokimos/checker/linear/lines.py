@@ -1,9 +1,9 @@
 """Lines below and above every nonlinear operator of one number, and planes for products of two.
 
 Data may only choose. Whatever a choice says, the lines hold at every real number of the interval: a slope
-is taken for the float64 number that it is, however it was found, and the shift that belongs to it is bounded
-in outward arithmetic. `_shift_below` states the theorem for curves, `_stairs` for steps, `product_lines` for
-products.
+is taken for the float64 number that it is, however it was found, and the shift that belongs to it is
+bounded in outward arithmetic. `_shift_below` states the theorem for curves, `_stairs` for steps,
+`product_lines` for products.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ProductLines:
 
 
 #: The lines of a node over an interval of its argument, with finite ends of any shape. The choice, which
-#: broadcasts to that shape, is a number in [0, 1] (others are moved there), or nan for the usual one. Raises
-#: InvalidProof, naming the operator, where it is undefined or has no finite lines.
+#: broadcasts to that shape, is a number in [0, 1] (others are moved there), or nan for the usual one. The
+#: rule raises InvalidProof, naming the operator, where it is undefined or has no finite lines.
 UnitRule = Callable[[Node, Interval, Floats], Lines]
 
 
