@@ -63,7 +63,8 @@ def choices(rng: np.random.Generator, count: int) -> Floats:
 
 
 def points(rng: np.random.Generator, low: float, high: float, more: list[float]) -> list[float]:
-    inside = (low + (high - low) * rng.random(6)).tolist()
+    width = min(high - low, 1e308)
+    inside = (low + width * rng.random(6)).tolist()
     near = [np.nextafter(low, np.inf), np.nextafter(high, -np.inf), 0.5 * low + 0.5 * high]
     specials = [
         0.0,
@@ -71,9 +72,7 @@ def points(rng: np.random.Generator, low: float, high: float, more: list[float])
         *(np.nextafter(np.rint(x), -1e99) for x in inside[:3]),
     ]
     turns = [np.rint(inside[0] / np.pi) * np.pi, (np.rint(inside[1] / np.pi) + 0.5) * np.pi]
-    spread = [low + (high - low) * 2.0**-k for k in (3, 10, 40)] + [
-        high - (high - low) * 2.0**-k for k in (3, 10)
-    ]
+    spread = [low + width * 2.0**-k for k in (3, 10, 40)] + [high - width * 2.0**-k for k in (3, 10)]
     found = [low, high, *inside, *near, *specials, *turns, *spread, *more]
     return [float(x) for x in found if low <= x <= high]
 
@@ -302,6 +301,26 @@ def test_no_finite_line_is_refused_by_name(name: str, low: float, high: float) -
     x = Interval(np.array([0.5, low]), np.array([0.6, high]))
     with pytest.raises(InvalidProof, match=NODES[name].op):
         UNITS[NODES[name].op](NODES[name], x, np.array(np.nan))
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize(
+    "ends", [(-1.7e308, 1.7e308), (1.0, 1.7e308), (1.7e308, 1.7e308), (5e-324, 5e-324)]
+)
+def test_the_ends_of_float64_have_lines_that_hold_or_none(name: str, ends: tuple[float, float]) -> None:
+    x = Interval(*(np.array([end]) for end in ends))
+    try:
+        found = UNITS[NODES[name].op](NODES[name], x, np.array(np.nan))
+    except InvalidProof:
+        assert name in ("Exp", "Truncate") or name.startswith("Pow")
+    else:
+        assert crossings(NODES[name], x, found, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_no_units_have_no_lines(name: str) -> None:
+    none = np.zeros((0, 3))
+    assert UNITS[NODES[name].op](NODES[name], Interval(none, none), np.array(np.nan)).upper_shift.size == 0
 
 
 def test_an_infinite_exponent_is_refused() -> None:
