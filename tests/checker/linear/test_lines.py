@@ -1,4 +1,4 @@
-"""Lines hold at every point of the interval, by exact evaluation, whatever is chosen; usual ones are best."""
+"""Lines hold at every point of the interval, by exact evaluation, whatever is chosen."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def choices(rng: np.random.Generator, count: int) -> Floats:
 
 
 def points(rng: np.random.Generator, low: float, high: float, more: list[float]) -> list[float]:
-    inside = (low + (high - low) * rng.random(6)).tolist()
+    width = min(high - low, 1e308)
+    inside = (low + width * rng.random(6)).tolist()
     near = [np.nextafter(low, np.inf), np.nextafter(high, -np.inf), 0.5 * low + 0.5 * high]
     specials = [
         0.0,
@@ -71,9 +72,7 @@ def points(rng: np.random.Generator, low: float, high: float, more: list[float])
         *(np.nextafter(np.rint(x), -1e99) for x in inside[:3]),
     ]
     turns = [np.rint(inside[0] / np.pi) * np.pi, (np.rint(inside[1] / np.pi) + 0.5) * np.pi]
-    spread = [low + (high - low) * 2.0**-k for k in (3, 10, 40)] + [
-        high - (high - low) * 2.0**-k for k in (3, 10)
-    ]
+    spread = [low + width * 2.0**-k for k in (3, 10, 40)] + [high - width * 2.0**-k for k in (3, 10)]
     found = [low, high, *inside, *near, *specials, *turns, *spread, *more]
     return [float(x) for x in found if low <= x <= high]
 
@@ -97,7 +96,7 @@ def nearest(node: Node, low: float, high: float, slope: float) -> list[float]:
     return found
 
 
-def value_at(node: Node, x: float) -> arb:
+def value_at(node: Node, x: float | arb) -> arb:
     found = ball.TABLE[node.op](node, [np.array(arb(x), dtype=object)])
     return arb(found.item())
 
@@ -125,11 +124,36 @@ def crossings(node: Node, x: Interval, found: Lines, rng: np.random.Generator) -
 @pytest.mark.parametrize("name", NODES)
 def test_lines_hold_everywhere_whatever_is_chosen(name: str) -> None:
     rng = np.random.default_rng(list(NODES).index(name))
-    count = 250
+    count = 150
     x = fit(name, *intervals(rng, count))
     node = NODES[name]
     found = UNITS[node.op](node, x, choices(rng, count))
     assert crossings(node, x, found, rng) == []
+
+
+@pytest.mark.parametrize("name", ["Sin", "Cos"])
+def test_waves_of_every_width_hold(name: str) -> None:
+    rng = np.random.default_rng(2)
+    low = rng.uniform(-20.0, 20.0, 200)
+    x = Interval(low, low + rng.uniform(1.0, 7.0, 200))
+    found = UNITS[name](NODES[name], x, choices(rng, 200))
+    assert crossings(NODES[name], x, found, rng) == []
+
+
+@pytest.mark.parametrize("name", ["Floor", "Truncate"])
+@pytest.mark.parametrize("start", [2.0**50 - 3, 2.0**52, 2.0**53, -(2.0**53) - 6, 2.0**54])
+@pytest.mark.parametrize("choice", [1.0, 0.3, float("nan")])
+def test_steps_hold_between_floats_that_are_far_apart(name: str, start: float, choice: float) -> None:
+    x = Interval(np.array([start]), np.array([start + 6.0]))
+    found = UNITS[name](NODES[name], x, np.array([choice]))
+    p, c, q, d = (
+        arb(float(part.item()))
+        for part in (found.lower_slope, found.lower_shift, found.upper_slope, found.upper_shift)
+    )
+    with ball.precision(EXACT_BITS):
+        for eighths in range(49):
+            at = arb(start) + arb(eighths) / 8
+            assert p * at + c <= value_at(NODES[name], at) <= q * at + d
 
 
 @pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Pow 2", "Pow 3", "Pow -1", "Sin", "Cos"])
@@ -148,7 +172,7 @@ numbers = st.floats(-1e40, 1e40) | st.floats(-12.0, 12.0) | st.sampled_from([0.0
 
 
 @pytest.mark.parametrize("name", NODES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(a=numbers, b=numbers, choice=st.floats(0.0, 1.0) | st.just(float("nan")))
 def test_lines_hold_at_what_hypothesis_finds(name: str, a: float, b: float, choice: float) -> None:
     x = fit(name, np.array(a), np.array(b))
@@ -254,6 +278,8 @@ def test_steps_have_the_expected_lines(
     x = Interval(np.array([low]), np.array([high]))
     found = UNITS[name](NODES[name], x, np.array([np.nan]))
     assert (found.lower_slope.item(), found.lower_shift.item()) == pytest.approx(below)
+    if not below[0]:
+        assert found.lower_shift.item() == below[1]
     if name != "Truncate" or high < 1:
         assert (found.upper_slope.item(), found.upper_shift.item()) == pytest.approx(above)
 
@@ -275,6 +301,26 @@ def test_no_finite_line_is_refused_by_name(name: str, low: float, high: float) -
     x = Interval(np.array([0.5, low]), np.array([0.6, high]))
     with pytest.raises(InvalidProof, match=NODES[name].op):
         UNITS[NODES[name].op](NODES[name], x, np.array(np.nan))
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize(
+    "ends", [(-1.7e308, 1.7e308), (1.0, 1.7e308), (1.7e308, 1.7e308), (5e-324, 5e-324)]
+)
+def test_the_ends_of_float64_have_lines_that_hold_or_none(name: str, ends: tuple[float, float]) -> None:
+    x = Interval(*(np.array([end]) for end in ends))
+    try:
+        found = UNITS[NODES[name].op](NODES[name], x, np.array(np.nan))
+    except InvalidProof:
+        assert name in ("Exp", "Truncate") or name.startswith("Pow")
+    else:
+        assert crossings(NODES[name], x, found, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_no_units_have_no_lines(name: str) -> None:
+    none = np.zeros((0, 3))
+    assert UNITS[NODES[name].op](NODES[name], Interval(none, none), np.array(np.nan)).upper_shift.size == 0
 
 
 def test_an_infinite_exponent_is_refused() -> None:

@@ -1,9 +1,9 @@
 """Lines below and above every nonlinear operator of one number, and planes for products of two.
 
 Data may only choose. Whatever a choice says, the lines hold at every real number of the interval: a slope
-is taken for the float64 number that it is, however it was found, and the shift that belongs to it is bounded
-in outward arithmetic. `_shift_below` states the theorem for curves, `_stairs` for steps, `product_lines` for
-products.
+is taken for the float64 number that it is, however it was found, and the shift that belongs to it is
+bounded in outward arithmetic. `_shift_below` states the theorem for curves, `_stairs` for steps,
+`product_lines` for products.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ProductLines:
 
 
 #: The lines of a node over an interval of its argument, with finite ends of any shape. The choice, which
-#: broadcasts to that shape, is a number in [0, 1] (others are moved there), or nan for the usual one. Raises
-#: InvalidProof, naming the operator, where it is undefined or has no finite lines.
+#: broadcasts to that shape, is a number in [0, 1] (others are moved there), or nan for the usual one. The
+#: rule raises InvalidProof, naming the operator, where it is undefined or has no finite lines.
 UnitRule = Callable[[Node, Interval, Floats], Lines]
 
 
@@ -319,6 +319,7 @@ def _wave(curve: _Curve, offset: float) -> UnitRule:
     bend. Where it is wider, or far from 0, the lines are constant, by the enclosure of the function.
     """
 
+    @np.errstate(all="ignore")
     def rule(node: Node, x: Interval, choice: Floats) -> Lines:
         hull = curve.value(x)
         near = (x.upper - x.lower <= _WIDE) & (x.magnitude <= _FAR)
@@ -346,6 +347,7 @@ _COS = _Curve(outward.cos, lambda x: negate(outward.sin(point(x))), np.cos, lamb
 # Steps
 
 
+@np.errstate(all="ignore")
 def _stairs(
     node: Node, x: Interval, choice: Floats, values: Interval, ends: tuple[Floats, Floats], most: Floats
 ) -> Lines:
@@ -363,16 +365,15 @@ def _stairs(
     low, high = x.lower, x.upper
     first, last = ends
     rise, middle = values.upper - values.lower, 0.5 * low + 0.5 * high
-    with np.errstate(all="ignore"):
-        slopes = []
-        for run, usual in ((high - first, middle > first), (last - low, middle < last)):
-            steepest = _or_zero(np.minimum(rise / run, most))
-            slope = _chosen(choice, usual.astype(np.float64)) * np.maximum(steepest, 0.0)
-            slopes.append(np.where((rise > 0) & (x.magnitude < 2.0**50), slope, 0.0))
-        below, above = slopes
-        v, w = point(values.lower), point(values.upper)
-        lower = np.minimum(_less(v, below, first).lower, _less(w, below, high).lower)
-        upper = np.maximum(_less(v, above, low).upper, _less(w, above, last).upper)
+    slopes = []
+    for run, usual in ((high - first, middle > first), (last - low, middle < last)):
+        steepest = _or_zero(np.minimum(rise / run, most))
+        slope = _chosen(choice, usual.astype(np.float64)) * np.maximum(steepest, 0.0)
+        slopes.append(np.where((rise > 0) & (x.magnitude < 2.0**50), slope, 0.0))
+    below, above = slopes
+    v, w = point(values.lower), point(values.upper)
+    lower = np.minimum(_less(v, below, first).lower, _less(w, below, high).lower)
+    upper = np.maximum(_less(v, above, low).upper, _less(w, above, last).upper)
     lower, upper = np.where(below == 0, values.lower, lower), np.where(above == 0, values.upper, upper)
     return _lines(node.op, x, below, lower, above, upper)
 
@@ -383,6 +384,7 @@ def _sign(node: Node, x: Interval, choice: Floats) -> Lines:
     return _stairs(node, x, choice, x.map(np.sign), (zero, zero), np.full(x.shape, np.inf))
 
 
+@np.errstate(all="ignore")
 def _floor(node: Node, x: Interval, choice: Floats) -> Lines:
     """Steps of 1 at the integers."""
     values = x.map(np.floor)
