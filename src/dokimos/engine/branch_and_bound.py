@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 import torch
+from msgspec import structs
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -47,7 +48,8 @@ class Part:
     node: int
     lower: Floats
     upper: Floats
-    cuts: tuple[tuple[int, float], ...]
+    cuts: NDArray[np.int64]
+    signs: NDArray[np.float32]
     lines: NDArray[np.uint8] | None
     multipliers: NDArray[np.float32]
     weights: NDArray[np.float32] | None
@@ -123,7 +125,7 @@ class BranchAndBound:
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
         self._tree = Tree()
         self._closed: dict[int, Part] = {}
-        self._cut_inputs = int((question.box.upper > question.box.lower).sum()) <= FEW_INPUTS
+        self._cut_inputs = has_few_inputs(question)
         self._needed = 0.0
         self._refinable = [
             name
@@ -135,9 +137,8 @@ class BranchAndBound:
         """Search until every leaf is closed, a point is found, or the effort is used up."""
         with one_thread():
             box = self._question.box
-            start = Part(
-                0, box.lower, box.upper, (), None, np.zeros(0, np.float32), None, -np.inf
-            )
+            none = np.zeros(0, np.float32)
+            start = Part(0, box.lower, box.upper, np.zeros(0, np.int64), none, None, none, None, -np.inf)
             queue: list[tuple[float, int, Part]] = [(-np.inf, 0, start)]
             while True:
                 while queue:
@@ -206,7 +207,7 @@ class BranchAndBound:
     def _bound_units(self, parts: Sequence[Part]) -> list[Part] | None:
         """Improve lines, multipliers and weights of parts with decided units."""
         batch = self._batch(parts)
-        rounds = ROUNDS if parts[0].cuts else ROOT_ROUNDS
+        rounds = ROUNDS if len(parts[0].cuts) else ROOT_ROUNDS
         known = torch.full((len(parts),), -torch.inf)
         lines = {name: each.clone().requires_grad_() for name, each in batch.lines.items()}
         multipliers = batch.multipliers.clone().requires_grad_()
@@ -301,51 +302,49 @@ class BranchAndBound:
         }
         return rows, weights @ self._limits
 
-    def _batch(
-        self, parts: Sequence[Part], more: Sequence[tuple[tuple[int, float], ...]] | None = None
-    ) -> Batch:
-        """The parts as a batch; with `more`, each with further cuts, whose multipliers are 0."""
-        added = [()] * len(parts) if more is None else more
-        by_tensor: dict[str, list[tuple[int, int, float, int]]] = {}
+    def _batch(self, parts: Sequence[Part]) -> Batch:
+        """The parts as a batch."""
+        counts = [len(part.cuts) for part in parts]
+        entries = np.concatenate([part.cuts for part in parts])
+        signs = torch.from_numpy(np.concatenate([part.signs for part in parts]))
+        multipliers = torch.from_numpy(np.concatenate([part.multipliers for part in parts]))
+        regions = np.repeat(np.arange(len(parts)), counts)
         names = list(self._starts)
         starts = np.array(list(self._starts.values()))
-        multipliers: list[float] = []
-        for region, (part, extra) in enumerate(zip(parts, added, strict=True)):
-            for k, (entry, sign) in enumerate((*part.cuts, *extra)):
-                tensor = int(np.searchsorted(starts, entry, side="right")) - 1
-                place = (region, entry - int(starts[tensor]), sign, len(multipliers))
-                by_tensor.setdefault(names[tensor], []).append(place)
-                multipliers.append(float(part.multipliers[k]) if k < len(part.multipliers) else 0.0)
+        tensors = np.searchsorted(starts, entries, side="right") - 1
         facts, cuts = {}, {}
-        for name, found in by_tensor.items():
-            regions, entries, signs, numbers = (torch.tensor(each) for each in zip(*found, strict=True))
+        for tensor in np.unique(tensors).tolist():
+            name, here = names[tensor], np.flatnonzero(tensors == tensor)
+            own, inside = (torch.from_numpy(each[here]) for each in (regions, entries - starts[tensor]))
+            numbers = torch.from_numpy(here)
+            side = signs[numbers]
             lower, upper = (
                 end.flatten(1).expand(len(parts), -1).clone() for end in self._fast.facts[name]
             )
-            above = signs > 0
-            lower[regions[above], entries[above]] = lower[regions[above], entries[above]].clamp(min=0.0)
-            upper[regions[~above], entries[~above]] = upper[regions[~above], entries[~above]].clamp(max=0.0)
+            above = side > 0
+            lower[own[above], inside[above]] = lower[own[above], inside[above]].clamp(min=0.0)
+            upper[own[~above], inside[~above]] = upper[own[~above], inside[~above]].clamp(max=0.0)
             shape = self._steps.shapes[name]
             facts[name] = (lower.reshape(-1, *shape), upper.reshape(-1, *shape))
-            cuts[name] = FastCuts(
-                regions, entries, signs.to(torch.float32), torch.zeros(len(found)), numbers
-            )
-        return Batch(len(parts), facts, cuts, self._lines(parts), torch.tensor(multipliers))
+            cuts[name] = FastCuts(own, inside, side, torch.zeros(len(here)), numbers)
+        return Batch(len(parts), facts, cuts, self._lines(parts), multipliers)
 
     def _lines(self, parts: Sequence[Part]) -> dict[str, Tensor]:
         """The slopes of ReLUs: those of before, or the usual ones."""
+        table: Tensor | None = None
+        if all(part.lines is not None for part in parts):
+            table = torch.from_numpy(np.stack([part.lines for part in parts if part.lines is not None]))
         found = {}
         for step in self._steps.steps:
             name = step.node.output
             if step.transposes is not None or step.node.op != "Relu":
                 continue
             lower, upper = self._fast.facts[step.sources[0]]
-            usual = (upper > -lower).to(torch.float32).expand(len(parts), *lower.shape[1:]).clone()
-            first, last = self._spans[name]
-            for k, part in enumerate(parts):
-                if part.lines is not None:
-                    usual[k] = torch.tensor(part.lines[first:last] / 254.0).reshape(lower.shape[1:])
-            found[name] = usual
+            if table is None:
+                found[name] = (upper > -lower).to(torch.float32).expand(len(parts), *lower.shape[1:])
+            else:
+                first, last = self._spans[name]
+                found[name] = (table[:, first:last] / 254.0).reshape(-1, *lower.shape[1:])
         return found
 
     def _store(
@@ -364,11 +363,11 @@ class BranchAndBound:
             open_ = ((lower < 0) & (upper > 0)).flatten(1).numpy()
             rounded = np.rint(each.detach().flatten(1).numpy() * 254.0).astype(np.uint8)
             table[:, first:last] = np.where(open_, rounded, 0)
-        owners = self._owners(batch).numpy()
-        order = multipliers.detach().numpy()
+        ends = np.cumsum([len(part.cuts) for part in parts])
+        own = np.split(multipliers.detach().numpy().astype(np.float32), ends[:-1])
         for k, part in enumerate(parts):
             part.lines = table[k]
-            part.multipliers = order[owners == k].astype(np.float32)
+            part.multipliers = own[k]
             part.weights = weights.detach()[k].numpy().copy()
 
     # Cuts
@@ -396,7 +395,7 @@ class BranchAndBound:
             return
         sides = [(k, e, sign) for k, e in asked for sign in (-1.0, 1.0)]
         with torch.no_grad():
-            wide = self._batch([parts[k] for k, _, _ in sides], [((e, sign),) for _, e, sign in sides])
+            wide = self._batch([_side(parts[k], e, sign) for k, e, sign in sides])
             weights = torch.tensor(np.stack([parts[k].weights for k, _, _ in sides]))  # type: ignore[misc]
             goal, limit = self._objective(weights)
             bounds = (self._fast.lower_bounds(goal, wide)[0][:, 0] - limit).reshape(-1, 2)
@@ -418,14 +417,11 @@ class BranchAndBound:
                 middle = 0.5 * part.lower[part.split] + 0.5 * part.upper[part.split]
                 upper, lower = part.upper.copy(), part.lower.copy()
                 upper[part.split] = lower[part.split] = middle
-                yield Part(below, part.lower, upper, (), None, part.multipliers, None, part.bound)
-                yield Part(above, lower, part.upper, (), None, part.multipliers, None, part.bound)
-                continue
-            for node, sign in ((below, -1.0), (above, 1.0)):
-                cuts = (*part.cuts, (part.split, sign))
-                yield Part(
-                    node, part.lower, part.upper, cuts, part.lines, part.multipliers, part.weights, part.bound
-                )
+                yield replace(part, node=below, upper=upper)
+                yield replace(part, node=above, lower=lower)
+            else:
+                yield replace(_side(part, part.split, -1.0), node=below)
+                yield replace(_side(part, part.split, 1.0), node=above)
 
     # What is proven
 
@@ -442,7 +438,7 @@ class BranchAndBound:
         known = self._data
         if self._cut_inputs:
             again = known.refined if len(tree) > 1 else ()
-            return QuestionData(tree=tuple(tree), refined=known.refined, again=again)
+            return structs.replace(known, tree=tuple(tree), again=again)
         lines = np.stack([leaf.lines for leaf in leaves])  # type: ignore[arg-type]
         lines = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
         multipliers = np.concatenate([leaf.multipliers for leaf in leaves]).astype("<f4")
@@ -450,13 +446,28 @@ class BranchAndBound:
         if self.constraints > 1:
             shares = np.stack([leaf.weights for leaf in leaves])  # type: ignore[arg-type]
             weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8).tobytes()
-        return QuestionData(
+        return structs.replace(
+            known,
             tree=tuple(tree),
-            refined=known.refined,
             lines=pack(lines.astype(np.uint8).tobytes()),
             multipliers=pack(multipliers.tobytes()) if len(multipliers) else "",
             weights=pack(weights) if weights else "",
         )
+
+
+def _side(part: Part, entry: int, sign: float) -> Part:
+    """One side of a part that is cut at an entry; the multiplier of the cut is 0 so far."""
+    return replace(
+        part,
+        cuts=np.append(part.cuts, entry),
+        signs=np.append(part.signs, np.float32(sign)),
+        multipliers=np.append(part.multipliers, np.float32(0)),
+    )
+
+
+def has_few_inputs(question: Question) -> bool:
+    """Whether cutting inputs, rather than units, is likely to decide the question."""
+    return int((question.box.upper > question.box.lower).sum()) <= FEW_INPUTS
 
 
 class NothingToCut(Exception):

@@ -163,6 +163,16 @@ class FastWalk:
             parts = [a + b for a, b in zip(parts, turned_by, strict=True)] if parts else turned_by
         return parts, shift
 
+    def before(self, name: str) -> list[str]:
+        """The ReLUs that a tensor is computed from, by what they write."""
+        behind, found = {name}, []
+        for step in reversed(self.steps.steps):
+            if step.node.output in behind:
+                behind.update(step.sources)
+                if step.transposes is None and step.node.op == "Relu":
+                    found.append(step.node.output)
+        return found
+
     def refine(self, batch: Batch, name: str, entries: NDArray[np.int64]) -> Batch:
         """The batch with bounds of these entries of a tensor, where they are better."""
         shape = self.steps.shapes[name]

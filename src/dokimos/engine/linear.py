@@ -15,13 +15,14 @@ from dokimos.checker.linear.cover import QuestionData
 from dokimos.checker.linear.proof import NOTHING, Question
 from dokimos.checker.linear.walk import Steps, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points
+from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points, has_few_inputs
 from dokimos.engine.differentiable import to_torch
 from dokimos.engine.fast_walk import FastWalk
 from dokimos.engine.outcome import SearchEffort
+from dokimos.engine.root_lines import root_lines
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.suites.vnnlib.model import Box, Point, Property, nearest_point
+from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property, nearest_point
 
 #: Whether a point is a counterexample, exactly.
 Settles = Callable[[Point], bool]
@@ -47,22 +48,23 @@ class LinearSearch:
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
         self._evaluate = to_torch(network, dtype=torch.float64)
-        self._walks: dict[Box, tuple[Question, FastWalk]] = {}
+        self._roots: dict[Box, tuple[Question, FastWalk, QuestionData]] = {}
 
     def run(self) -> LinearFinding:
         """Close every question, those of one box with the same bounds of its tensors."""
         covers: list[QuestionData] = []
         for box, conjunction in self._asked.questions():
-            start = QuestionData(refined=self._refined)
-            if box not in self._walks:
-                question = Question(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
-                self._walks[box] = question, FastWalk(self._network, question.bounded)
-            question, fast = self._walks[box]
-            question = question.asking(conjunction, start)
+            question, fast, start = self._root(box, conjunction)
             (slack,) = question.slacks(range(1))
             if slack is not None and slack > 0:
                 covers.append(start)
                 continue
+            if not start.root and not has_few_inputs(question):
+                question, fast, start = self._better_root(box, question, fast)
+                (slack,) = question.slacks(range(1))
+                if slack is not None and slack > 0:
+                    covers.append(start)
+                    continue
             search = BranchAndBound(
                 self._network, question, start, fast, self._effort, lambda points, box=box: self._try(points, box)
             )
@@ -78,6 +80,25 @@ class LinearSearch:
         if not covers:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
         return LinearFinding({"questions": [msgspec.to_builtins(each) for each in covers]}, 0.0)
+
+    def _root(self, box: Box, conjunction: Conjunction) -> tuple[Question, FastWalk, QuestionData]:
+        """The question with what is known of its box."""
+        if box not in self._roots:
+            start = QuestionData(refined=self._refined)
+            question = Question(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
+            self._roots[box] = question, FastWalk(self._network, question.bounded), start
+        question, fast, start = self._roots[box]
+        return question.asking(conjunction, start), fast, start
+
+    def _better_root(self, box: Box, question: Question, fast: FastWalk) -> tuple[Question, FastWalk, QuestionData]:
+        """The same with better bounds of the tensors on the whole box."""
+        goals = question.goals(np.eye(len(question.conjunction), dtype=np.uint8)[None])
+        rows = {name: torch.tensor(each, dtype=torch.float32) for name, each in goals.rows.items()}
+        names = [self._steps.tensors[k] for k in self._refined]
+        start = QuestionData(refined=self._refined, root=root_lines(fast, names, rows))
+        question = Question(self._steps, box, question.conjunction, start, ulps=DEFAULT_ULPS)
+        self._roots[box] = question, FastWalk(self._network, question.bounded), start
+        return self._roots[box]
 
     def _try(self, points: Points, box: Box) -> bool:
         """Whether one of these points settles the property; floats say which are worth asking."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import PLACE, Choice, Natural
-from dokimos.checker.linear.walk import Choices, Cut, Regions, Steps
+from dokimos.checker.linear.walk import Choices, Cut, Regions, Sides, Steps
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -38,8 +38,8 @@ class QuestionData(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     of the input, 0 for others.
 
     The rest are bytes, packed by zlib, in base64; nothing stands for the usual choices. `root`: lines for
-    bounding the refined tensors, one byte for each unit. `lines`: one byte for each unit, for each leaf,
-    as differences to the leaf before; `multipliers`: a float32 for each cut on the path of each leaf that is
+    bounding each of the refined tensors, from below and from above: one byte for each unit, as differences to
+    the row before. `lines`: one byte for each unit, for each leaf, as differences to the leaf before; `multipliers`: a float32 for each cut on the path of each leaf that is
     not of an input; `weights`: a byte for each constraint, for each leaf.
     """
 
@@ -132,7 +132,7 @@ class Cover:
         self.leaves = list(paths(box, data, int(self._starts[-1])))
         units = sum(prod(shape) for shape in steps.units.values())
         count = len(self.leaves)
-        self.root = self._by_step(self._lines(data.root, "root", 1, units))
+        self.refined = self._sides(data, units)
         self._leaf_lines = self._lines(data.lines, "lines", count, units)
         self._weights = _table(data.weights, "weights", np.dtype(np.uint8), count, constraints)
         cut = sum(len(leaf.cuts) for leaf in self.leaves)
@@ -148,6 +148,15 @@ class Cover:
         if any(number >= len(tensors) for number in numbers):
             raise InvalidProof(f"there is no tensor {max(numbers)} to bound")
         return [tensors[number] for number in sorted(set(numbers))]
+
+    def _sides(self, data: QuestionData, units: int) -> dict[str, Sides]:
+        """The tensors that are refined on the whole box, with the lines that bound them."""
+        names = self.names(data.refined)
+        lines = self._lines(data.root, "root", 2 * len(names), units)
+        if lines is None:
+            return dict.fromkeys(names, ({}, {}))
+        rows = [self._by_step(lines[k : k + 1]) for k in range(len(lines))]
+        return {name: (rows[2 * k], rows[2 * k + 1]) for k, name in enumerate(names)}
 
     def _lines(self, text: str, what: str, count: int, units: int) -> NDArray[np.uint8] | None:
         found = _table(text, what, np.dtype(np.uint8), count, units)
@@ -166,8 +175,8 @@ class Cover:
         }
 
     def choices(self, some: Sequence[int]) -> Choices:
-        """The lines that these leaves choose; those of the root where they choose none."""
-        return self.root if self._leaf_lines is None else self._by_step(self._leaf_lines[list(some)])
+        """The lines that these leaves choose."""
+        return {} if self._leaf_lines is None else self._by_step(self._leaf_lines[list(some)])
 
     def weights(self, some: Sequence[int]) -> NDArray[np.uint8] | None:
         """The weights of the constraints that these leaves choose: [leaves, constraints]; None for none."""

@@ -87,8 +87,7 @@ class Question:
         self._steps, self.conjunction = steps, conjunction
         self.box = Interval(*box_floats(box))
         self._read(data)
-        refined = dict.fromkeys(self.cover.names(data.refined), self.cover.root)
-        self.bounded = BoundedNetwork(steps, self.box, refined=refined, ulps=ulps)
+        self.bounded = BoundedNetwork(steps, self.box, refined=self.cover.refined, ulps=ulps)
 
     def _read(self, data: QuestionData) -> None:
         if not self.conjunction:
@@ -131,7 +130,7 @@ class Question:
     def _slacks(self, some: list[int]) -> list[Fraction | None]:
         regions, kept = self.cover.regions(self.bounded.facts, some)
         for name in self._again:
-            narrowed = self.bounded.refine(replace(regions, cuts=()), name, self.cover.root)
+            narrowed = self.bounded.refine(replace(regions, cuts=()), name, ({}, {}))
             regions, stay = held(replace(narrowed, cuts=regions.cuts), name)
             kept = [kept[k] for k in stay]
         if not kept:

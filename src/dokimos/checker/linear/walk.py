@@ -121,6 +121,8 @@ Facts = Mapping[str, Interval]
 """For tensors by name, between which numbers each entry lies."""
 Choices = Mapping[str, Floats]
 """For the units of a step, by the name of its output, numbers in [0, 1], nan for the usual line."""
+Sides = tuple[Choices, Choices]
+"""The lines with which a tensor is bounded from below, and from above."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class BoundedNetwork:
         steps: Steps,
         box: Interval,
         *,
-        refined: Mapping[str, Choices],
+        refined: Mapping[str, Sides],
         ulps: int | None,
     ) -> None:
         network = steps.network
@@ -223,10 +225,9 @@ class BoundedNetwork:
             raise InvalidProof("a tensor is not bounded by finite numbers")
         self.facts[node.output] = found
 
-    def _refine(self, name: str, choices: Choices) -> None:
+    def _refine(self, name: str, choices: Sides) -> None:
         """Bound the entries of a tensor by functionals, once."""
-        whole = Regions(1)
-        found = self.refine(whole, name, choices).facts[name]
+        found = self.refine(Regions(1), name, choices).facts[name]
         self.facts[name] = found.map(lambda end: end[0])
         self._refined.add(name)
 
@@ -243,7 +244,7 @@ class BoundedNetwork:
             wanted = ((lower < 0) & (upper > 0)).any(0)
         return np.flatnonzero(wanted)
 
-    def refine(self, regions: Regions, name: str, choices: Choices) -> Regions:
+    def refine(self, regions: Regions, name: str, choices: Sides) -> Regions:
         """The regions with one more fact each: the tensor's entries bounded from both sides.
 
         First by the units that it is computed from, within their facts, which is cheap; then all the way
@@ -257,16 +258,17 @@ class BoundedNetwork:
         )
         for near in (True, False) if self._is_deep(name) else (False,):
             entries = self.undecided(name, Interval(lower, upper))
-            size = max(1, MOST_NUMBERS // (2 * (1 if near else regions.count) * self.largest))
+            size = max(1, MOST_NUMBERS // ((1 if near else regions.count) * self.largest))
             for start in range(0, len(entries), size):
                 chosen = entries[start : start + size]
-                rows = np.zeros((1, 2 * len(chosen), prod(shape)))
+                rows = np.zeros((1, len(chosen), prod(shape)))
                 rows[0, np.arange(len(chosen)), chosen] = 1.0
-                rows[0, len(chosen) + np.arange(len(chosen)), chosen] = -1.0
-                shaped = {name: rows.reshape(1, -1, *shape)}
-                found = self.lower_bounds(shaped, regions, choices, near=near)
-                lower[:, chosen] = np.fmax(lower[:, chosen], found[:, : len(chosen)])
-                upper[:, chosen] = np.fmin(upper[:, chosen], -found[:, len(chosen) :])
+                found = [
+                    self.lower_bounds({name: sign * rows.reshape(1, -1, *shape)}, regions, own, near=near)
+                    for sign, own in zip((1.0, -1.0), choices, strict=True)
+                ]
+                lower[:, chosen] = np.fmax(lower[:, chosen], found[0])
+                upper[:, chosen] = np.fmin(upper[:, chosen], -found[1])
         fact = Interval(lower.reshape(-1, *shape), upper.reshape(-1, *shape))
         return replace(regions, facts={**regions.facts, name: fact})
 
