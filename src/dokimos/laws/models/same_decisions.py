@@ -173,17 +173,18 @@ def are_close(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return bool(np.abs(np.asarray(first, np.float64) - second).max(initial=0.0) <= _ROUNDING * size)
 
 
-def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None) -> None:
+def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None) -> bool:
     """Compare trees that were read from a model with that model. Raises InputError where they differ.
 
-    Nothing is compared of a model that was not read from another form.
+    Nothing is compared, and False returned, for a model that was not read from another form, or that fits
+    no record, which whoever runs it says.
     """
     trees = model.made_of
     if model.original is None or not isinstance(trees, Ensemble):
-        return
+        return False
     width = trees.inputs if layout is None else layout.width
     if width != trees.inputs or (data is not None and data.shape[1:] != (width,)):
-        return  # it fits no record, which whoever runs it says
+        return False
     special = thresholds_of(trees)
 
     def made(rows: Rows) -> NDArray[Any]:
@@ -200,3 +201,4 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
         what=f"{model.name}: read as trees, it",
         layout=layout,
     )
+    return True
