@@ -80,8 +80,8 @@ def convert_model(
     if ensemble is None:
         kind = type(estimator).__name__
         raise InputError(
-            f"{model}: holds a {kind}, which is no fitted tree, forest or gradient boosting of scikit-learn "
-            "that can be read as trees."
+            f"{model}: holds a {kind}, which is no fitted tree, forest or gradient boosting of "
+            "scikit-learn that can be read as trees."
         )
     if domain is not None:
         found = with_table(load_domain(domain))
@@ -98,8 +98,8 @@ def convert_model(
         if width is None and data is not None:
             width = data.shape[-1]
         raise InputError(
-            f"{model}: has {ensemble.inputs} inputs, but records of the domain {found.name} have {width} columns; "
-            "fit it on a DataFrame, so that its columns have names, or give its own domain."
+            f"{model}: has {ensemble.inputs} inputs, but records of the domain {found.name} have {width} "
+            "columns; fit it on a DataFrame, so that its columns have names, or give its own domain."
         )
     # The domain may encode the records for a file of trees, but not for a pickle, or decide by itself.
     placed = made.made_of

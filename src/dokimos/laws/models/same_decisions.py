@@ -142,7 +142,10 @@ def random_cases(
     strings = layout is not None and any(feature.holds_strings for feature in layout.features)
     cases: Rows = np.zeros((CASES, width), dtype=object if strings else np.float64)
     if data is not None and len(data):
-        cases = np.array(data[rng.integers(0, len(data), CASES)])
+        # Integers become floats: they could hold neither a threshold nor a missing value.
+        cases = data[rng.integers(0, len(data), CASES)].astype(
+            object if data.dtype == object else np.float64
+        )
     gaps = rng.random(CASES) < 0.5
     for column, values in special.items():
         low, high = _ends(column, layout, values)
