@@ -76,8 +76,9 @@ def _slice(node: Node, x: Array) -> Array:
 
 
 def _gather(node: Node, x: Array) -> Array:
-    indices = np.array(node.integers("indices"), dtype=np.int64)
-    return np.take(x, indices.reshape(node.integers("indices_shape")), axis=node.integer("axis"))
+    indices = np.array(node.integers("indices"), dtype=np.int64).reshape(node.integers("indices_shape"))
+    # One entry of a vector of objects is not an array by itself.
+    return np.asarray(np.take(x, indices, axis=node.integer("axis")), dtype=x.dtype)
 
 
 def _expand(node: Node, x: Array) -> Array:
