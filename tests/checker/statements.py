@@ -19,6 +19,8 @@ from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import cuts
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.engine.halving import prove_by_linear_halving
+from dokimos.engine.linear import LinearSearch
+from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.engine.reference import decide
 from dokimos.engine.slope_search import prove_by_slopes
@@ -180,6 +182,26 @@ def bounded_linearly() -> list[LabelStatement]:
     return made
 
 
+def covered() -> list[LabelStatement]:
+    """Random ReLU networks, robust by some margin, with covers by cuts of inputs or of units."""
+    made = []
+    for seed in range(8):
+        drawn = SmallReluNetwork.draw(
+            np.random.default_rng(seed), sizes=((2, 3, 2), (2, 3, 2, 2))[seed % 2]
+        )
+        robust = drawn.lifted(Fraction(1, 8) - drawn.grid_minimum())
+        question = first_class_loses(ball([Fraction(0)] * 2, robust.radius), 2)
+        content = robust.instance().network_file
+        network = read_onnx(content)
+        few = 0 if seed % 4 < 2 else 12
+        found = LinearSearch(network, question, SearchEffort(60), lambda _: False, few_inputs=few).run()
+        if found.data is not None:
+            draft = Draft(content, question, Certificate("linear", found.data))
+            made.append(statement_of(draft, margin=bool(seed % 2)))
+    assert len(made) > 4
+    return made
+
+
 def rewritten() -> list[LabelStatement]:
     """Tiny networks in other words, by each of the steps that fit them."""
     made = []
@@ -256,6 +278,7 @@ def in_pairs() -> list[LabelStatement]:
 
 MADE: dict[str, Callable[[], list[LabelStatement]]] = {
     "enclosure": enclosed,
+    "linear": covered,
     "linear-bounds": bounded_linearly,
     "paired-relus": in_pairs,
     "parity-lock": locked,

@@ -15,6 +15,7 @@ import base64
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,6 +28,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.checker import CERTIFICATES
 from dokimos.checker.base import Problem, Proven
+from dokimos.checker.linear.cover import pack
+from dokimos.checker.linear.walk import steps_of
 from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -567,6 +570,9 @@ def certificates(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
         "linear-bounds",
         {"refined": list(range(len(relus))), "slopes": [slopes if rng.random() < 0.5 else ""]},
     )
+    with suppress(DokimosError):  # a network that it refuses is put to it all the same
+        yield "linear", linear_data(network, rng)
+    yield "linear", {"questions": [{"tree": tree}]}
     yield "ordered-pairs", {"convolution": str(rng.choice(convolutions)), "pairs": pairs}
     yield "paired-relus", {"pairs": pairs, "trees": [tree], "sums": [[]]}
     yield "pinning", {"unit": None, "cuts": [], "slopes": [], "halvings": [tree]}
@@ -578,6 +584,51 @@ def certificates(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "parity-lock", {"gate": 0, "bits": [0], "equations": [{"bits": [0], "odd": True}],
                           "contradiction": [], "penalty": "1", "kind": "enclosure",
                           "data": {"trees": [tree]}}  # fmt: skip
+
+
+def linear_data(network: Network, rng: Rng) -> dict[str, Any]:
+    """A cover of a few cuts of any entries at any values, with any choices."""
+    steps = steps_of(network)
+    sizes = [prod(steps.shapes[name]) for name in steps.tensors]
+    tree: list[int] = []
+    at: dict[str, float] = {}
+    depths: list[int] = []  # for each leaf the cuts of other tensors than the input on its path
+
+    def grow(depth: int, cuts: int) -> None:
+        if depth == 0 or not sum(sizes) or rng.random() < 0.3:
+            tree.append(-1)
+            depths.append(cuts)
+            return
+        number = integer(rng, 0, len(sizes) - 1)
+        entry = sum(sizes[:number]) + integer(rng, 0, max(sizes[number] - 1, 0))
+        if rng.random() < 0.4:
+            at[str(len(tree))] = float(rng.normal())
+        tree.append(entry)
+        inner = entry >= sizes[0]
+        grow(depth - 1, cuts + inner)
+        grow(depth - 1, cuts + inner)
+
+    grow(integer(rng, 0, 3), 0)
+    units = sum(prod(shape) for shape in steps.units.values())
+    refined = [k for k in range(len(sizes)) if rng.random() < 0.6]
+    again = [k for k in range(len(sizes)) if rng.random() < 0.3]
+
+    def some(*shape: int) -> str:
+        drawn = rng.integers(0, 256, size=shape, dtype=np.uint8)
+        return pack(drawn.tobytes()) if rng.random() < 0.7 else ""
+
+    multipliers = (rng.exponential(1.0, size=sum(depths)) * (rng.random(sum(depths)) < 0.7)).astype("<f4")
+    question = {
+        "tree": tree,
+        "at": at,
+        "refined": refined,
+        "again": again,
+        "root": some(2 * len(refined), units),
+        "lines": some(len(depths), units),
+        "multipliers": pack(multipliers.tobytes()),
+        "weights": some(len(depths), 1),
+    }
+    return {"questions": [question]}
 
 
 def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:

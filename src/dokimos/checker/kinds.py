@@ -14,6 +14,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "convex-tangent": "dokimos.checker.proofs.polynomials:ConvexTangent",
         "enclosure": "dokimos.checker.proofs.enclosure:EnclosureProof",
         "fixed-routing": "dokimos.checker.proofs.fixed_routing:FixedRouting",
+        "linear": "dokimos.checker.linear.proof:LinearProof",
         "linear-attention": "dokimos.checker.proofs.attention:DominantKey",
         "linear-bounds": "dokimos.checker.proofs.linear_bounds:LinearBoundsProof",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",

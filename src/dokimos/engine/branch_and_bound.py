@@ -18,17 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dokimos.checker.linear.cover import LEAF, USUAL_BYTE, QuestionData, pack
-from dokimos.checker.linear.proof import Goals, Question
+from dokimos.checker.linear.proof import Question
 from dokimos.checker.linear.walk import Steps
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.fast_walk import Batch, FastCuts, FastWalk
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
-from dokimos.suites.vnnlib.model import Box, Conjunction
 
-#: Up to so many inputs with some width are cut; beyond, units are.
-FEW_INPUTS = 12
 #: How often choices are improved at the root and at other nodes, and how fast.
 ROOT_ROUNDS, ROUNDS, PACE = 60, 16, 0.12
 #: How many cuts are tried for each node.
@@ -102,6 +99,8 @@ class BranchAndBound:
         fast: FastWalk,
         effort: SearchEffort,
         asked: Asked,
+        *,
+        cuts_inputs: bool,
     ) -> None:
         self._network, self._question, self._data = network, question, data
         self._fast, self._effort, self._asked = fast, effort, asked
@@ -110,27 +109,20 @@ class BranchAndBound:
         sizes = [prod(steps.shapes[name]) for name in steps.tensors]
         self._starts = dict(zip(steps.tensors, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
         units = steps.units
-        self._spans = {
-            name: span
-            for name, span in zip(
-                units, pairwise(np.cumsum([0, *map(prod, units.values())]).tolist()), strict=True
-            )
-        }
+        self._spans = dict(
+            zip(units, pairwise(np.cumsum([0, *map(prod, units.values())]).tolist()), strict=True)
+        )
         self._unit_count = sum(map(prod, units.values()))
         self.constraints = len(question.conjunction)
         goals = question.goals(np.eye(self.constraints, dtype=np.uint8)[None])
-        self._goals = {
-            name: torch.tensor(rows, dtype=torch.float32) for name, rows in goals.rows.items()
-        }
+        self._goals = {name: torch.tensor(rows, dtype=torch.float32) for name, rows in goals.rows.items()}
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
         self._tree = Tree()
         self._closed: dict[int, Part] = {}
-        self._cut_inputs = has_few_inputs(question)
+        self._cut_inputs = cuts_inputs
         self._needed = 0.0
         self._refinable = [
-            name
-            for number, name in enumerate(steps.tensors)
-            if number in set(data.refined) and number
+            name for number, name in enumerate(steps.tensors) if number in set(data.refined) and number
         ]
 
     def run(self) -> Closed:
@@ -231,7 +223,7 @@ class BranchAndBound:
                 break
             for leaf in leaves:
                 leaf.grad = None
-            (-slack[known <= self._needed].sum()).backward()  # type: ignore[no-untyped-call]
+            (-slack[known <= self._needed].sum()).backward()
             steps.step()
             with torch.no_grad():
                 for each in lines.values():
@@ -258,14 +250,11 @@ class BranchAndBound:
     def _corner(self, factors: Tensor, batch: Batch) -> Tensor:
         """Where the last linear function is least."""
         lower, upper = (
-            end.flatten(1).expand(batch.count, -1)
-            for end in self._fast.ends(batch, self._network.input)
+            end.flatten(1).expand(batch.count, -1) for end in self._fast.ends(batch, self._network.input)
         )
         return torch.where(factors.detach()[:, 0] > 0, lower, upper)
 
-    def _keep(
-        self, best: Sequence[Tensor], leaves: Sequence[Tensor], better: Tensor, batch: Batch
-    ) -> None:
+    def _keep(self, best: Sequence[Tensor], leaves: Sequence[Tensor], better: Tensor, batch: Batch) -> None:
         """Keep what gave a better bound, part by part."""
         for kept, leaf in zip(best, leaves, strict=True):
             if leaf.ndim == 1:  # multipliers: one for each cut
@@ -318,9 +307,7 @@ class BranchAndBound:
             own, inside = (torch.from_numpy(each[here]) for each in (regions, entries - starts[tensor]))
             numbers = torch.from_numpy(here)
             side = signs[numbers]
-            lower, upper = (
-                end.flatten(1).expand(len(parts), -1).clone() for end in self._fast.facts[name]
-            )
+            lower, upper = (end.flatten(1).expand(len(parts), -1).clone() for end in self._fast.facts[name])
             above = side > 0
             lower[own[above], inside[above]] = lower[own[above], inside[above]].clamp(min=0.0)
             upper[own[~above], inside[~above]] = upper[own[~above], inside[~above]].clamp(max=0.0)
@@ -379,16 +366,16 @@ class BranchAndBound:
         for name, functional in seen.items():
             (source,) = self._fast.argument[name][:1]
             lower, upper = (end.flatten(1) for end in self._fast.ends(batch, source))
-            gap = torch.where((lower < 0) & (upper > 0), -lower * upper / (upper - lower).clamp(min=1e-30), 0.0)
+            gap = torch.where(
+                (lower < 0) & (upper > 0), -lower * upper / (upper - lower).clamp(min=1e-30), 0.0
+            )
             scores.append(functional[:, 0].flatten(1).abs() * gap)
             entries.append(self._starts[source] + torch.arange(gap.shape[1]))
         score, entry = torch.cat(scores, 1), torch.cat(entries)
         count = min(TRIED, score.shape[1])
         value, place = score.topk(count, dim=1)
         tried = entry[place]
-        asked = [
-            (k, int(tried[k, c])) for k in range(len(parts)) for c in range(count) if value[k, c] > 0
-        ]
+        asked = [(k, int(tried[k, c])) for k in range(len(parts)) for c in range(count) if value[k, c] > 0]
         if not asked:
             for part in parts:
                 part.split = None
@@ -431,7 +418,9 @@ class BranchAndBound:
         leaves = [self._closed[node] for node in order if self._tree.children[node] is None]
         data = self._certificate([self._tree.cuts[node] for node in order], leaves)
         slacks = self._question.with_cover(data).slacks(range(len(leaves)))
-        failed = [leaf for leaf, slack in zip(leaves, slacks, strict=True) if slack is not None and slack <= 0]
+        failed = [
+            leaf for leaf, slack in zip(leaves, slacks, strict=True) if slack is not None and slack <= 0
+        ]
         return data, failed
 
     def _certificate(self, tree: Sequence[int], leaves: Sequence[Part]) -> QuestionData:
@@ -439,12 +428,12 @@ class BranchAndBound:
         if self._cut_inputs:
             again = known.refined if len(tree) > 1 else ()
             return structs.replace(known, tree=tuple(tree), again=again)
-        lines = np.stack([leaf.lines for leaf in leaves])  # type: ignore[arg-type]
+        lines = np.stack([leaf.lines for leaf in leaves if leaf.lines is not None])
         lines = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
         multipliers = np.concatenate([leaf.multipliers for leaf in leaves]).astype("<f4")
         weights = b""
         if self.constraints > 1:
-            shares = np.stack([leaf.weights for leaf in leaves])  # type: ignore[arg-type]
+            shares = np.stack([leaf.weights for leaf in leaves if leaf.weights is not None])
             weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8).tobytes()
         return structs.replace(
             known,
@@ -463,11 +452,6 @@ def _side(part: Part, entry: int, sign: float) -> Part:
         signs=np.append(part.signs, np.float32(sign)),
         multipliers=np.append(part.multipliers, np.float32(0)),
     )
-
-
-def has_few_inputs(question: Question) -> bool:
-    """Whether cutting inputs, rather than units, is likely to decide the question."""
-    return int((question.box.upper > question.box.lower).sum()) <= FEW_INPUTS
 
 
 class NothingToCut(Exception):

@@ -1,4 +1,4 @@
-"""The walk of the kind `linear` in torch, in float32 and differentiable: it finds choices, and proves nothing.
+"""The walk of the kind `linear` in torch, float32 and differentiable: it finds choices, and proves nothing.
 
 Importing this module imports torch, which takes seconds.
 """
@@ -42,7 +42,7 @@ class TorchArrays:
         return rows.new_zeros((len(rows), size)).index_add(1, torch.from_numpy(places), rows)
 
     def spread(self, rows: Tensor, weights: Tensor, reads: Windows) -> Tensor:
-        """A transposed convolution, from which the padding is cut, or to which what no window reads is added."""
+        """A transposed convolution without the padding, and with zeros where no window reads."""
         rank = len(reads.kernel)
         found: Tensor = _SPREAD[rank](rows, weights, stride=reads.strides, dilation=reads.dilations)
         widths: list[int] = []

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -14,9 +15,8 @@ import numpy as np
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
-from dokimos.engine.halving import prove_by_halving, prove_by_linear_halving
-from dokimos.engine.layered_networks import prove_by_linear_bounds
-from dokimos.engine.outcome import accepted_truth
+from dokimos.engine.halving import prove_by_halving
+from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.engine.reference import decide
 from dokimos.networks.graph import Network
@@ -31,8 +31,7 @@ _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget
 #: A gradient for what can be followed, and units for what hides behind those that are off.
 _ATTACKS = ("pgd", "units")
 #: The share of the time after which a stage is not begun.
-_ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
-_SLOPES_SHARE, _PAIRS_SHARE = 0.7, 0.4
+_ATTACKS_END, _LINEAR_SHARE, _PAIRS_SHARE, _HALVING_SHARE = 0.1, 0.85, 0.4, 0.4
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,9 @@ def find_label(
     for stage in (
         search.look_first,
         search.attack,
-        search.bound_with_slopes,
+        search.branch_and_bound,
         search.halve_in_pairs,
         search.halve,
-        search.halve_linearly,
-        search.bound_linearly,
         search.ask_reference,
     ):
         stage()
@@ -125,22 +122,22 @@ class _LabelSearch:
                 ):
                     return
 
-    def bound_with_slopes(self) -> None:
-        """Linear bounds on whole boxes: for affine operators and ReLUs in any graph."""
-        from dokimos.engine.slope_search import likely_seconds, prove_by_slopes
+    def branch_and_bound(self) -> None:
+        """Cuts of inputs or units, and linear bounds: for every operator that has lines."""
+        from dokimos.engine.linear import LinearSearch
 
-        boxes = len({box for box, _ in self._asked.questions()})
-        if boxes * likely_seconds(self._network) > _SLOPES_SHARE * self._left():
-            self._note("linear-bounds: the network is too large for the remaining time")
-            return
+        effort = SearchEffort(_LINEAR_SHARE * self._left())
+        settles = partial(self._settle, by="branch and bound")
         try:
-            found = prove_by_slopes(self._network, self._asked)
+            found = LinearSearch(self._network, self._asked, effort, settles).run()
         except (InvalidProof, UnsupportedOp) as error:
-            self._note(f"linear-bounds: {error}")
+            self._note(f"linear: {error}")
             return
         self._bounded(found.bound)
         if found.data is not None:
-            self._prove(Certificate("linear-bounds", found.data), "linear bounds with slopes")
+            self._prove(Certificate("linear", found.data), "branch and bound")
+        elif not found.settled:
+            self._note(f"linear: {found.reason}")
 
     def halve_in_pairs(self) -> None:
         """Bounds on the differences of ReLUs that are alike: for copies of a network side by side."""
@@ -167,35 +164,6 @@ class _LabelSearch:
             pieces = any(len(tree) > 1 for tree in found.data["trees"])
             by = "interval bounds on pieces of the box" if pieces else "interval bounds"
             self._prove(Certificate("enclosure", found.data), by)
-
-    def halve_linearly(self) -> None:
-        """Linear bounds on pieces of the boxes: for affine layers with ReLUs between them."""
-        try:
-            found = prove_by_linear_halving(
-                self._network, self._asked, seconds=_LINEAR_HALVING_SHARE * self._left()
-            )
-        except (InvalidProof, UnsupportedOp):
-            return  # the next stage gives the reason
-        self._bounded(found.bound)
-        if found.data is not None:
-            self._prove(Certificate("enclosure", found.data), "linear bounds on pieces of the box")
-        elif not any(
-            self._settle(point, "linear bounds on pieces of the box") for point in found.candidates
-        ):
-            self._note("linear bounds: some pieces of the box are not decided in time")
-
-    def bound_linearly(self) -> None:
-        """Linear bounds with splits: for chains of affine layers and ReLUs."""
-        try:
-            found = prove_by_linear_bounds(self._network, self._asked, seconds=_LINEAR_SHARE * self._left())
-        except (InvalidProof, UnsupportedOp) as error:
-            self._note(f"linear bounds: {error}")
-            return
-        self._bounded(found.bound)
-        if found.data is not None:
-            self._prove(Certificate("relu-tree", found.data), "linear bounds with splits")
-        elif not any(self._settle(point, "linear bounds with splits") for point in found.candidates):
-            self._note("linear bounds: branch and bound did not finish in time")
 
     def ask_reference(self) -> None:
         """The reference engine: exact, for affine operators and ReLUs in any graph."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from dokimos.checker.linear.cover import QuestionData
 from dokimos.checker.linear.proof import NOTHING, Question
 from dokimos.checker.linear.walk import Steps, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points, has_few_inputs
+from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points
 from dokimos.engine.differentiable import to_torch
 from dokimos.engine.fast_walk import FastWalk
 from dokimos.engine.outcome import SearchEffort
@@ -24,13 +25,16 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property, nearest_point
 
+#: Up to so many inputs with some width are cut; beyond, units are.
+FEW_INPUTS = 12
+
 #: Whether a point is a counterexample, exactly.
 Settles = Callable[[Point], bool]
 
 
 @dataclass(frozen=True)
 class LinearFinding:
-    """What a search found: the data of a certificate, or a point; otherwise the least bound it is left with."""
+    """What a search found: the data of a certificate, or a point; otherwise the least bound left."""
 
     data: dict[str, Any] | None
     bound: float
@@ -41,8 +45,17 @@ class LinearFinding:
 class LinearSearch:
     """The search for a proof of a whole property, question by question."""
 
-    def __init__(self, network: Network, asked: Property, effort: SearchEffort, settles: Settles) -> None:
+    def __init__(
+        self,
+        network: Network,
+        asked: Property,
+        effort: SearchEffort,
+        settles: Settles,
+        *,
+        few_inputs: int = FEW_INPUTS,
+    ) -> None:
         self._network, self._asked, self._effort, self._settles = network, asked, effort, settles
+        self._few_inputs = few_inputs
         self._steps: Steps = steps_of(network)
         tensors = self._steps.tensors
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
@@ -59,19 +72,29 @@ class LinearSearch:
             if slack is not None and slack > 0:
                 covers.append(start)
                 continue
-            if not start.root and not has_few_inputs(question):
+            wide = int((question.box.upper > question.box.lower).sum())
+            cuts_inputs = wide <= self._few_inputs
+            if not start.root and not cuts_inputs:
                 question, fast, start = self._better_root(box, question, fast)
                 (slack,) = question.slacks(range(1))
                 if slack is not None and slack > 0:
                     covers.append(start)
                     continue
             search = BranchAndBound(
-                self._network, question, start, fast, self._effort, lambda points, box=box: self._try(points, box)
+                self._network,
+                question,
+                start,
+                fast,
+                self._effort,
+                partial(self._try, box=box),
+                cuts_inputs=cuts_inputs,
             )
             try:
                 closed = search.run()
             except NothingToCut:
-                return LinearFinding(None, float(slack or NOTHING), reason="a part of the box is too close to call")
+                return LinearFinding(
+                    None, float(slack or NOTHING), reason="a part of the box is too close to call"
+                )
             if closed.found:
                 return LinearFinding(None, closed.bound, settled=True)
             if closed.data is None:
@@ -90,7 +113,9 @@ class LinearSearch:
         question, fast, start = self._roots[box]
         return question.asking(conjunction, start), fast, start
 
-    def _better_root(self, box: Box, question: Question, fast: FastWalk) -> tuple[Question, FastWalk, QuestionData]:
+    def _better_root(
+        self, box: Box, question: Question, fast: FastWalk
+    ) -> tuple[Question, FastWalk, QuestionData]:
         """The same with better bounds of the tensors on the whole box."""
         goals = question.goals(np.eye(len(question.conjunction), dtype=np.uint8)[None])
         rows = {name: torch.tensor(each, dtype=torch.float32) for name, each in goals.rows.items()}

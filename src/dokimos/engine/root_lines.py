@@ -19,18 +19,14 @@ from dokimos.engine.fast_walk import MOST_NUMBERS, Batch, FastWalk
 ROUNDS, PACE, SAMPLE = 12, 0.15, 64
 
 
-def root_lines(
-    fast: FastWalk, refined: Sequence[str], goals: Mapping[str, Tensor]
-) -> str:
+def root_lines(fast: FastWalk, refined: Sequence[str], goals: Mapping[str, Tensor]) -> str:
     """The choices for bounding the tensors in `refined` from below and above, packed for a certificate.
 
     The facts of `fast` are narrowed by what they give, as floats see it. What matters to `goals` most is
     looked at: a sample of each tensor's entries shares one line for each unit before it.
     """
     units = fast.steps.units
-    spans = dict(
-        zip(units, pairwise(np.cumsum([0, *map(prod, units.values())]).tolist()), strict=True)
-    )
+    spans = dict(zip(units, pairwise(np.cumsum([0, *map(prod, units.values())]).tolist()), strict=True))
     table = np.full((2 * len(refined), sum(map(prod, units.values()))), USUAL_BYTE, dtype=np.uint8)
     with one_thread():
         for number, name in enumerate(refined):
@@ -100,7 +96,7 @@ def _improved(
         if turn == ROUNDS:
             break
         steps.zero_grad()
-        (-worth.sum()).backward()  # type: ignore[no-untyped-call]
+        (-worth.sum()).backward()
         steps.step()
         with torch.no_grad():
             for each in lines.values():

@@ -33,14 +33,15 @@ class QuestionData(Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     `refined` are tensors, by number, that are bounded by functionals on the whole box, and `again` those
     that are bounded anew on every leaf. `tree` has the cuts in preorder, the part below first: the number
-    of an entry (those of the input come first, then those of every tensor in order), −1 for a leaf; `at` has
-    the values of cuts by their place in the tree, where they are not the usual ones: the middle for an entry
-    of the input, 0 for others.
+    of an entry (those of the input come first, then those of every tensor in order), −1 for a leaf; `at`
+    has the values of cuts by their place in the tree, where they are not the usual ones: the middle for an
+    entry of the input, 0 for others.
 
     The rest are bytes, packed by zlib, in base64; nothing stands for the usual choices. `root`: lines for
-    bounding each of the refined tensors, from below and from above: one byte for each unit, as differences to
-    the row before. `lines`: one byte for each unit, for each leaf, as differences to the leaf before; `multipliers`: a float32 for each cut on the path of each leaf that is
-    not of an input; `weights`: a byte for each constraint, for each leaf.
+    bounding each of the refined tensors, from below and from above: one byte for each unit, as differences
+    to the row before. `lines`: one byte for each unit, for each leaf, as differences to the leaf before.
+    `multipliers`: a float32 for each cut on the path of each leaf that is not of an input. `weights`: a
+    byte for each constraint, for each leaf.
     """
 
     tree: tuple[Choice, ...] = (LEAF,)
@@ -211,10 +212,10 @@ class Cover:
             for name, pair in ends.items()
         }
         kept = np.flatnonzero(holds)
-        return only(Regions(len(leaves), found, cuts), kept), [some[k] for k in kept]
+        return only(Regions(len(leaves), found, cuts), kept), [some[k] for k in kept.tolist()]
 
     def _cuts(self, some: Sequence[int]) -> list[Cut]:
-        """The cuts on the paths of these leaves, those that stand first on their paths together, and so on."""
+        """The cuts of these leaves: those that stand first on their paths together, and so on."""
         by_place: dict[tuple[int, int], list[tuple[int, int, float, float, float]]] = {}
         for row, number in enumerate(some):
             first = self._firsts[number]

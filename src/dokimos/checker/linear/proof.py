@@ -38,12 +38,13 @@ class LinearProof(CertificateKind):
     """`unsat` for networks of affine operators, unit functions and products.
 
     Theorem. The leaves of a cover hold every run of the network on the box (see `paths`). On a leaf, let
-    g = Σ w_k·(L_k − b_k) with weights w >= 0 over the constraints L_k <= b_k of the conjunction. If g >= m > 0
-    on the leaf, some constraint fails there by m/Σw at every input, as a mean is no larger than the largest.
-    If all weights are 0, the leaf holds no run. So if every leaf has such a bound, the conjunction holds
-    nowhere, and fails everywhere by the smallest m/Σw. g is bounded by `BoundedNetwork.lower_bounds`,
-    whatever lines and multipliers are chosen. Facts about the whole box hold on every leaf, and those of a
-    leaf are used on that leaf alone. Without weights, the constraint with the largest bound counts.
+    g = Σ w_k·(L_k − b_k) with weights w >= 0 over the constraints L_k <= b_k of the conjunction. If
+    g >= m > 0 on the leaf, some constraint fails there by m/Σw at every input, as a mean is no larger than
+    the largest. If all weights are 0, the leaf holds no run. So if every leaf has such a bound, the
+    conjunction holds nowhere, and fails everywhere by the smallest m/Σw. g is bounded by
+    `BoundedNetwork.lower_bounds`, whatever lines and multipliers are chosen. Facts about the whole box hold
+    on every leaf, and those of a leaf are used on that leaf alone. Without weights, the constraint with the
+    largest bound counts.
 
     The network with the rounding of float32 as noise comes first: what holds for all noise holds without
     noise, so that one pass proves both. If that fails, only the network over the reals is bounded.
@@ -107,7 +108,7 @@ class Question:
         return found
 
     def margin(self) -> Fraction:
-        """The margin by which the conjunction fails on the whole box. Raises InvalidProof if a leaf is open."""
+        """The margin by which the conjunction fails on the whole box. Raises InvalidProof if none does."""
         found = [slack for slack in self.slacks(range(len(self.cover.leaves))) if slack is not None]
         if not found:
             raise InvalidProof("no leaf holds any input, which is impossible")
@@ -149,18 +150,20 @@ class Question:
         made = {vector: self._goal(vector) for vector in dict.fromkeys(vectors)}
         rows: dict[str, Floats] = {}
         lost = np.zeros(len(vectors))
-        for name, part in ((network.input, 0), (network.output, 1)):
-            parts = [made[vector][part] for vector in vectors]
+        for part, name in enumerate((network.input, network.output)):
+            parts = [made[vector].rows[part] for vector in vectors]
             lower = np.stack([each.lower for each in parts])
             size = self.bounded.facts[name].magnitude.reshape(-1)
             lost = lost + safe(np.stack([each.upper for each in parts]) - lower) @ size
             if lower.any() or part:
                 rows[name] = lower.reshape(*weights.shape[:2], *self._steps.shapes[name])
-        limits = [made[vector][2] + Fraction(loss) for vector, loss in zip(vectors, lost * 1.01, strict=True)]
+        limits = [
+            made[vector].limit + Fraction(loss) for vector, loss in zip(vectors, lost * 1.01, strict=True)
+        ]
         return Goals(rows, limits, [sum(vector) for vector in vectors], weights.shape[1])
 
-    def _goal(self, weights: Sequence[int]) -> tuple[Interval, Interval, Fraction]:
-        """Σ w·(coefficients of inputs, of outputs) and Σ w·bound."""
+    def _goal(self, weights: Sequence[int]) -> _Goal:
+        """The sum of the constraints with these weights."""
         network = self._steps.network
         sums = [[Fraction(0)] * network.input_size, [Fraction(0)] * network.output_size]
         for weight, constraint in zip(weights, self.conjunction, strict=True):
@@ -168,7 +171,15 @@ class Question:
                 for index, factor in terms if weight else ():
                     total[index] += weight * factor
         limit = sum((w * c.bound for w, c in zip(weights, self.conjunction, strict=True)), Fraction(0))
-        return outward(sums[0]), outward(sums[1]), limit
+        return _Goal((outward(sums[0]), outward(sums[1])), limit)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """Σ w·(coefficients of inputs, of outputs) and Σ w·bound."""
+
+    rows: tuple[Interval, Interval]
+    limit: Fraction
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class NumpyArrays:
         if len(np.unique(places)) == len(places):
             found[:, places] = rows
         else:
-            np.add.at(found, (slice(None), places), rows)
+            np.add.at(found.T, places, rows.T)
         return found
 
     def spread(self, rows: Floats, weights: Floats, reads: Windows) -> Floats:
@@ -186,8 +186,8 @@ def _summed_to(asked: AffineNode, shape: Shape) -> Transposed:
         return lambda rows: rows
     padded = (1,) * (len(asked.out) - len(shape)) + tuple(shape)
     axes = tuple(k + 1 for k, (n, m) in enumerate(zip(padded, asked.out, strict=True)) if n != m)
-    return lambda rows: rows.sum(axes).reshape(len(rows), *shape) if axes else rows.reshape(
-        len(rows), *shape
+    return lambda rows: (
+        rows.sum(axes).reshape(len(rows), *shape) if axes else rows.reshape(len(rows), *shape)
     )
 
 
@@ -205,6 +205,10 @@ def _sum(sign: float) -> Callable[[AffineNode], Backwards]:
 
 def _negated(transposed: Transposed) -> Transposed:
     return lambda rows: -transposed(rows)
+
+
+def _scaled_by(factor: float, transposed: Transposed) -> Transposed:
+    return lambda rows: factor * transposed(rows)
 
 
 def _neg(asked: AffineNode) -> Backwards:
@@ -255,8 +259,7 @@ def _gemm(asked: AffineNode) -> Backwards:
     terms = 0
     for index in asked.varying:
         if index == 2:
-            summed = _summed_to(asked, asked.shapes[2])
-            transposes.append(lambda rows: beta * summed(rows))
+            transposes.append(_scaled_by(beta, _summed_to(asked, asked.shapes[2])))
             terms = max(terms, prod(asked.out) + 1)
             continue
         flipped = node.integer("transA" if index == 0 else "transB")
@@ -265,7 +268,9 @@ def _gemm(asked: AffineNode) -> Backwards:
         back = asked.arrays.constant(np.ascontiguousarray(alpha * other.T))
         terms = max(terms, asked.out[1 - index] + 1)
 
-        def transposed(rows: Array, *, index: int = index, back: Array = back, flip: int = flipped) -> Array:
+        def transposed(
+            rows: Array, *, index: int = index, back: Array = back, flip: int = flipped
+        ) -> Array:
             found = rows @ back if index == 0 else back @ rows
             return asked.arrays.permute(found, (0, 2, 1)) if flip else found
 
@@ -310,7 +315,7 @@ def _conv(asked: AffineNode) -> Backwards:
     shape = asked.only(0)
     weights, group = asked.number(1), asked.node.integer("group")
     own, reads = asked.arrays.constant(weights), _windows(asked, weights.shape[2:])
-    outputs, channels = len(weights) // group, weights.shape[1]
+    outputs = len(weights) // group
 
     def transposed(rows: Array) -> Array:
         flat = rows.reshape(len(rows) * shape[0], *asked.out[1:])

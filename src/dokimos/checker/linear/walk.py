@@ -111,6 +111,8 @@ def _step(
         return Step(node, tuple(given), None)
     if node.op not in TRANSPOSES:
         raise UnsupportedOp(node.op, "it is neither affine nor has it lines that bound it")
+    if not varying:
+        return Step(node, (), ())
     numbers = [constants[name].lower if name in constants else None for name in given]
     asked = AffineNode(node, numbers, [shapes[name] for name in given], shapes[node.output], arrays)
     back = TRANSPOSES[node.op](asked)
@@ -238,7 +240,9 @@ class BoundedNetwork:
     def undecided(self, name: str, known: Interval) -> np.ndarray:
         """The entries of a tensor that are worth bounding: all, but of ReLUs those of either sign."""
         readers = [s.node for s in self.steps.steps if name in s.sources and s.transposes is None]
-        lower, upper = (end.reshape(-1, prod(self.steps.shapes[name])) for end in (known.lower, known.upper))
+        lower, upper = (
+            end.reshape(-1, prod(self.steps.shapes[name])) for end in (known.lower, known.upper)
+        )
         wanted = (lower < upper).any(0)
         if all(node.op == "Relu" for node in readers):
             wanted = ((lower < 0) & (upper > 0)).any(0)
@@ -313,8 +317,9 @@ class BoundedNetwork:
         the numbers that they are: where |v| <= m, |fl(Aᵀλ)·v − (Aᵀλ)·v| <= γ_n |λ|·(|A|·m) + n·2^-1074 Σ m
         (Higham, 3.1), n being the products that are added up for one entry, in any order; factors that are
         off by δ relative to themselves lose δ·|λ|·(|A|·m). fl(λ·s) and adding two functionals of one tensor
-        round once each. A sum of N products loses γ_N of that of their sizes. m is taken over the whole box,
-        of which regions are parts. `lost` is a sum of fewer than 2^13 terms >= 0, computed to a relative
+        round once each. A sum of N products loses γ_N of that of their sizes. m is taken over the whole
+        box, of which regions are parts.
+        `lost` is a sum of fewer than 2^13 terms >= 0, computed to a relative
         2^-42 each: `safe` makes up for that, FLUSHED for underflow.
         """
         walk = _Walk(np.zeros((1, 1)), np.zeros((1, 1)), {})
@@ -386,11 +391,12 @@ class BoundedNetwork:
     ) -> list[Floats]:
         """Coefficients of a unit or product turned into those of what it reads."""
         choice = choices.get(step.node.output, USUAL)
-        count = len(choice) if choice.ndim > 1 else 1
+        count = 1 if choice is USUAL else len(choice)
         facts = [_times(self._fact(regions, name), count) for name in step.sources]
         if len(facts) == 2:
-            planes = product_lines(*_broadcast(facts, self.steps.shapes[step.node.output]), choice)
-            under, over = planes.lower, planes.upper
+            planes = product_lines(facts[0], facts[1], choice)
+            under: tuple[Floats, ...] = planes.lower
+            over: tuple[Floats, ...] = planes.upper
         else:
             lines: Lines = UNITS[step.node.op](step.node, facts[0], choice)
             under = (lines.lower_slope, lines.lower_shift)
@@ -439,8 +445,10 @@ def _dot(functional: Floats, vectors: Floats) -> Floats:
     left = functional.reshape(*functional.shape[:2], -1)
     right = np.ascontiguousarray(vectors).reshape(len(vectors), -1)
     if len(left) == 1:
-        return (left[0] @ right.T).T
-    return np.matmul(left, right[..., None])[..., 0] if len(right) > 1 else left @ right[0]
+        found = (left[0] @ right.T).T
+    else:
+        found = np.matmul(left, right[..., None])[..., 0] if len(right) > 1 else left @ right[0]
+    return np.asarray(found)
 
 
 def _times(fact: Interval, count: int) -> Interval:
@@ -448,12 +456,6 @@ def _times(fact: Interval, count: int) -> Interval:
     if len(fact.lower) == count or count == 1:
         return fact
     return fact.map(lambda end: np.broadcast_to(end, (count, *end.shape[1:])))
-
-
-def _broadcast(facts: Sequence[Interval], shape: Shape) -> list[Interval]:
-    if any(each.shape[1:] != shape for each in facts):
-        raise UnsupportedOp("Mul", "its factors are broadcast")
-    return list(facts)
 
 
 def _zeros(like: Interval) -> Floats:

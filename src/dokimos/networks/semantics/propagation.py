@@ -107,6 +107,8 @@ def pad(node: Node, x: Array, fill: Any) -> Array:
 
     Negative pads crop, as in ONNX.
     """
+    if x.ndim == 0:
+        return x
     pads = node.integers("pads")
     begins, ends = pads[: x.ndim], pads[x.ndim :]
     widths = [(max(a, 0), max(b, 0)) for a, b in zip(begins, ends, strict=True)]

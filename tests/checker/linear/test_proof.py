@@ -1,0 +1,187 @@
+"""The kind `linear` proves what is true, and rejects every certificate that is not a cover with choices."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dokimos.checker.base import Problem, Proven
+from dokimos.checker.linear import cover
+from dokimos.checker.linear.cover import pack
+from dokimos.checker.linear.proof import LinearProof
+from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from tests.checker.files import model, question
+
+#: Y = |x| + |x − 1/2|, which is at least 1/2, by four ReLUs.
+WEIGHTS = {
+    "a": np.array([[1.0, -1.0, 1.0, -1.0]]),
+    "b": np.array([0.0, 0.0, -0.5, 0.5]),
+    "c": np.ones((4, 1)),
+}
+NODES = [("Gemm", ["X", "a", "b"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "c"], "Y")]
+CONTENT = model(NODES, WEIGHTS, [1, 1], [1, 1])
+#: The entries of h come after the one input.
+ON, OFF = 1, 3
+
+
+def proven(data: dict[str, Any], unsafe: str = "(<= Y_0 0.4375)") -> Proven:
+    asked = read_vnnlib(question([(-1, 1)], 1, unsafe), file="p")
+    return LinearProof().prove(Problem(read_onnx(CONTENT), asked), {"questions": [data]})
+
+
+def table(*rows: list[int]) -> str:
+    """Lines of leaves, as a certificate has them."""
+    found = np.array(rows, dtype=np.uint8)
+    return pack(np.diff(found, axis=0, prepend=np.zeros((1, found.shape[1]), np.uint8)).tobytes())
+
+
+def test_lines_prove_what_the_usual_ones_do_not() -> None:
+    half = {"lines": table([127, 127, 127, 127])}
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(half, "(<= Y_0 0.25)")
+    usual = {"tree": [-1]}
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(usual, "(<= Y_0 0.25)")
+    # |x| >= 0·x and |x − 1/2| >= ½ − x on the left half, and so on: cut at the kinks.
+    found = proven({"tree": [0, -1, -1]}, "(<= Y_0 -0.6)")
+    assert found.float32 is not None and found.real > 0
+
+
+#: Cut at both kinks. x <= 0: Y >= ½ − 2x; 0 <= x <= ½: Y >= ½; x >= ½: Y >= 2x − ½, by slopes of 0 and 1.
+KINKS = {
+    "tree": [ON, -1, OFF, -1, -1],
+    "lines": table([0, 254, 0, 254], [254, 0, 0, 254], [254, 0, 254, 0]),
+}
+
+
+def pulls(factor: float) -> dict[str, str]:
+    """Multipliers that make up for ∓factor·x on the outer leaves."""
+    return {"multipliers": pack(np.array([factor, 0, 0, 0, factor], dtype="<f4").tobytes())}
+
+
+def test_cuts_of_units_decide_the_network() -> None:
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(KINKS)
+    found = proven({**KINKS, **pulls(2.0)})
+    assert found.float32 is not None
+    assert Fraction(1, 17) < found.float32 <= found.real < Fraction(1, 16)
+    for data, unsafe in (
+        ({**KINKS, **pulls(2.0)}, "(<= Y_0 0.5)"),
+        ({**KINKS, **pulls(3.0)}, "(<= Y_0 0.4375)"),
+    ):
+        with pytest.raises(InvalidProof, match="not above 0"):
+            proven(data, unsafe)
+
+
+def test_cuts_of_inputs_decide_the_network() -> None:
+    found = proven({"tree": [0, -1, 0, -1, -1], "refined": [1], "again": [1]})
+    assert found.float32 is not None and found.real <= Fraction(1, 16)
+
+
+def test_a_cut_at_a_value_is_a_cut() -> None:
+    data = {"tree": [0, -1, 0, -1, -1], "at": {"0": 0.25, "2": 0.5}, "refined": [1], "again": [1]}
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(data)  # the kink at 0 is inside a leaf
+    assert proven(data, "(<= Y_0 -0.1)").real > 0
+
+
+def test_weights_add_constraints_up() -> None:
+    """Neither Y <= −x nor Y <= x fails everywhere by 1/8, but their sum does."""
+    both = "(or (and (<= (+ Y_0 X_0) 0.25) (<= (- Y_0 X_0) 0.25)))"
+    data = {**KINKS, **pulls(4.0)}
+    weights = {"weights": pack(np.array([[1, 1]] * 3, dtype=np.uint8).tobytes())}
+    asked = read_vnnlib(question([(-1, 1)], 1, both), file="p")
+    problem = Problem(read_onnx(CONTENT), asked)
+    found = LinearProof().prove(problem, {"questions": [{**data, **weights}]})
+    assert Fraction(1, 5) < found.real <= Fraction(1, 4)
+    with pytest.raises(InvalidProof):
+        LinearProof().prove(problem, {"questions": [data]})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"tree": [ON, -1]}, "ends before"),
+        ({"tree": []}, "ends before"),
+        ({"tree": [-1, -1]}, "continues after"),
+        ({"tree": [99, -1, -1]}, "no entry 99"),
+        ({"refined": [9]}, "no tensor 9"),
+        ({"again": [9]}, "no tensor 9"),
+        ({"tree": [ON, -1, -1], "multipliers": pack(np.array([1.0, -1.0], "<f4").tobytes())}, "negative"),
+        ({"tree": [ON, -1, -1], "multipliers": pack(np.array([np.nan, 1.0], "<f4").tobytes())}, "negative"),
+        ({"tree": [ON, -1, -1], "multipliers": pack(np.array([np.inf, 1.0], "<f4").tobytes())}, "negative"),
+    ],
+)
+def test_what_is_no_cover_is_rejected(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidProof, match=message):
+        proven(data, "(<= Y_0 -9)")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"lines": pack(b"\0" * 3)}, "1 times 4"),
+        ({"root": pack(b"\0" * 3), "refined": [1]}, "2 times 4"),
+        ({"weights": pack(b"\0" * 3)}, "1 times 1"),
+        ({"multipliers": pack(b"\0" * 4)}, "1 times 0"),
+        ({"lines": "not base64"}, "not packed bytes"),
+        ({"lines": "AAAA"}, "not packed bytes"),
+        ({"lines": pack(b"\0" * 4)[:-8]}, "does not end|not packed"),
+        ({"at": {"0": float("inf")}}, "not finite"),
+        ({"tree": [-2]}, "tree"),
+        ({"tree": ["0"]}, "tree"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_what_cannot_be_read_is_unreadable(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnreadableFile, match=message):
+        proven(data, "(<= Y_0 -9)")
+
+
+def test_bytes_that_unpack_to_too_many_are_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cover, "MOST_BYTES", 1 << 10)
+    with pytest.raises(UnreadableFile, match="too long"):
+        proven({"lines": pack(b"\0" * (1 << 20))})
+
+
+def test_there_is_a_limit_to_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cover, "MOST_LEAVES", 1)
+    with pytest.raises(InvalidProof, match="more than 1 leaves"):
+        proven({"tree": [0, -1, -1]})
+
+
+def test_each_question_needs_a_cover() -> None:
+    asked = read_vnnlib(question([(-1, 1)], 1, "(or (and (<= Y_0 -1)) (and (<= Y_0 -2)))"), file="p")
+    problem = Problem(read_onnx(CONTENT), asked)
+    with pytest.raises(UnreadableFile, match="a list of 2"):
+        LinearProof().prove(problem, {"questions": [{}]})
+    assert LinearProof().prove(problem, {"questions": [{}, {}]}).real > 0
+
+
+def test_a_leaf_may_be_empty_but_not_all_that_holds_a_run() -> None:
+    """The cut at −9 leaves nothing below it; what is above must still be closed."""
+    data = {"tree": [ON, -1, -1], "at": {"0": -9.0}}
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(data)
+    assert proven(data, "(<= Y_0 -2)").real > 0
+
+
+def test_weights_of_zero_close_only_what_holds_no_run() -> None:
+    zero = {"weights": pack(np.zeros((2, 1), np.uint8).tobytes())}
+    with pytest.raises(InvalidProof):
+        proven({"tree": [ON, -1, -1], **zero}, "(<= Y_0 -9)")
+    multipliers = {"multipliers": pack(np.array([1.0, 1.0], "<f4").tobytes())}
+    with pytest.raises(InvalidProof):
+        proven({"tree": [ON, -1, -1], **zero, **multipliers}, "(<= Y_0 -9)")
+
+
+def test_the_rounding_of_float32_counts() -> None:
+    """So near to the least value, the label holds over the reals only."""
+    close = proven({**KINKS, **pulls(2.0)}, "(<= Y_0 0.4999999)")
+    assert close.float32 is None
+    assert 0 < close.real <= Fraction(1, 10**7)
