@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
-from math import floor
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,10 @@ from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import cuts
 from dokimos.constructions.parts.robustness import ball, first_class_loses
-from dokimos.engine.halving import prove_by_linear_halving
 from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.engine.reference import decide
-from dokimos.engine.slope_search import prove_by_slopes
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
@@ -148,7 +145,7 @@ def base_statements(kind: str) -> list[LabelStatement]:
 
 
 def enclosed() -> list[LabelStatement]:
-    """Random ReLU networks, robust by some margin, with boxes cut until intervals, or linear bounds, do."""
+    """Random ReLU networks, robust by some margin, with boxes cut until intervals do."""
     made = []
     for seed in range(6):
         drawn = SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(2, 3, 2))
@@ -157,27 +154,6 @@ def enclosed() -> list[LabelStatement]:
         network = robust.instance().network_file
         trees = [cuts(network, question, Fraction(1, 16))]
         draft = Draft(network, question, Certificate("enclosure", {"trees": trees}))
-        made.append(statement_of(draft, margin=bool(seed % 2)))
-        found = prove_by_linear_halving(read_onnx(network), question, seconds=60)
-        assert found.data is not None
-        draft = Draft(network, question, Certificate("enclosure", found.data))
-        made.append(statement_of(draft, margin=bool(seed % 2)))
-    return made
-
-
-def bounded_linearly() -> list[LabelStatement]:
-    """Random ReLU networks, robust by as much as linear bounds show, and a little more."""
-    made = []
-    for seed in range(6):
-        drawn = SmallReluNetwork.draw(
-            np.random.default_rng(seed), sizes=((2, 3, 2), (2, 3, 2, 2))[seed % 2]
-        )
-        question = first_class_loses(ball([Fraction(0)] * 2, drawn.radius), 2)
-        bound = prove_by_slopes(read_onnx(drawn.instance().network_file), question).bound
-        network = drawn.lifted(Fraction(1 - floor(64 * bound), 64)).instance().network_file
-        found = prove_by_slopes(read_onnx(network), question)
-        assert found.data is not None
-        draft = Draft(network, question, Certificate("linear-bounds", found.data))
         made.append(statement_of(draft, margin=bool(seed % 2)))
     return made
 
@@ -194,7 +170,7 @@ def covered() -> list[LabelStatement]:
         content = robust.instance().network_file
         network = read_onnx(content)
         few = 0 if seed % 4 < 2 else 12
-        found = LinearSearch(network, question, SearchEffort(60), lambda _: False, few_inputs=few).run()
+        found = LinearSearch(network, question, SearchEffort(60), few_inputs=few).run()
         if found.data is not None:
             draft = Draft(content, question, Certificate("linear", found.data))
             made.append(statement_of(draft, margin=bool(seed % 2)))
@@ -279,7 +255,6 @@ def in_pairs() -> list[LabelStatement]:
 MADE: dict[str, Callable[[], list[LabelStatement]]] = {
     "enclosure": enclosed,
     "linear": covered,
-    "linear-bounds": bounded_linearly,
     "paired-relus": in_pairs,
     "parity-lock": locked,
     "rewritten": rewritten,

@@ -51,7 +51,7 @@ def test_many_inputs_need_linear_bounds_with_splits() -> None:
     network = dense((np.outer([1, 2], np.ones(size)), [0, -1]), ([[1, -0.5]], [0]))
     finding = found(network, unit_box(size, 1, "(<= Y_0 -0.1)"))
     assert finding.truth is not None
-    assert (finding.truth.label, finding.by) == (Label.UNSAT, "linear bounds with splits")
+    assert (finding.truth.label, finding.by) == (Label.UNSAT, "branch and bound")
     assert finding.truth.certificate.data["arithmetic"] == "outward"
 
 

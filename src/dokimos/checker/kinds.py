@@ -16,7 +16,6 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "fixed-routing": "dokimos.checker.proofs.fixed_routing:FixedRouting",
         "linear": "dokimos.checker.linear.proof:LinearProof",
         "linear-attention": "dokimos.checker.proofs.attention:DominantKey",
-        "linear-bounds": "dokimos.checker.proofs.linear_bounds:LinearBoundsProof",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
         "paired-relus": "dokimos.checker.proofs.paired_relus:PairedRelus",

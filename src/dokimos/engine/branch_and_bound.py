@@ -101,6 +101,7 @@ class BranchAndBound:
         asked: Asked,
         *,
         cuts_inputs: bool,
+        root_rounds: int = ROOT_ROUNDS,
     ) -> None:
         self._network, self._question, self._data = network, question, data
         self._fast, self._effort, self._asked = fast, effort, asked
@@ -119,7 +120,7 @@ class BranchAndBound:
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
         self._tree = Tree()
         self._closed: dict[int, Part] = {}
-        self._cut_inputs = cuts_inputs
+        self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
         self._needed = 0.0
         self._refinable = [
             name for number, name in enumerate(steps.tensors) if number in set(data.refined) and number
@@ -136,8 +137,8 @@ class BranchAndBound:
                 while queue:
                     if self._effort.end is not None:
                         return Closed(None, min(each[0] for each in queue))
-                    self._effort.steps += 1
                     parts = [heapq.heappop(queue)[2] for _ in range(min(self._together, len(queue)))]
+                    self._effort.steps += len(parts)
                     left = self._bound(parts)
                     if left is None:
                         return Closed(None, -np.inf, found=True)
@@ -199,7 +200,7 @@ class BranchAndBound:
     def _bound_units(self, parts: Sequence[Part]) -> list[Part] | None:
         """Improve lines, multipliers and weights of parts with decided units."""
         batch = self._batch(parts)
-        rounds = ROUNDS if len(parts[0].cuts) else ROOT_ROUNDS
+        rounds = ROUNDS if len(parts[0].cuts) else self._root_rounds
         known = torch.full((len(parts),), -torch.inf)
         lines = {name: each.clone().requires_grad_() for name, each in batch.lines.items()}
         multipliers = batch.multipliers.clone().requires_grad_()

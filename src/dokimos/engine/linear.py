@@ -16,7 +16,7 @@ from dokimos.checker.linear.cover import QuestionData
 from dokimos.checker.linear.proof import NOTHING, Question
 from dokimos.checker.linear.walk import Steps, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.engine.branch_and_bound import BranchAndBound, NothingToCut, Points
+from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound, NothingToCut, Points
 from dokimos.engine.differentiable import to_torch
 from dokimos.engine.fast_walk import FastWalk
 from dokimos.engine.outcome import SearchEffort
@@ -50,12 +50,13 @@ class LinearSearch:
         network: Network,
         asked: Property,
         effort: SearchEffort,
-        settles: Settles,
+        settles: Settles | None = None,
         *,
         few_inputs: int = FEW_INPUTS,
+        root_rounds: int = ROOT_ROUNDS,
     ) -> None:
         self._network, self._asked, self._effort, self._settles = network, asked, effort, settles
-        self._few_inputs = few_inputs
+        self._few_inputs, self._root_rounds = few_inputs, root_rounds
         self._steps: Steps = steps_of(network)
         tensors = self._steps.tensors
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
@@ -88,6 +89,7 @@ class LinearSearch:
                 self._effort,
                 partial(self._try, box=box),
                 cuts_inputs=cuts_inputs,
+                root_rounds=self._root_rounds,
             )
             try:
                 closed = search.run()
@@ -127,6 +129,8 @@ class LinearSearch:
 
     def _try(self, points: Points, box: Box) -> bool:
         """Whether one of these points settles the property; floats say which are worth asking."""
+        if self._settles is None:
+            return False
         with torch.no_grad():
             outputs = self._evaluate(torch.from_numpy(points)).numpy()
         for place in np.flatnonzero(self._unsafe(points.astype(np.float64), outputs))[:3]:

@@ -1,18 +1,16 @@
-"""A box cut into pieces so small that interval arithmetic, or linear bounds, decide each."""
+"""A box cut into pieces so small that interval arithmetic decides each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
 from math import inf, isfinite
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 
 from dokimos.checker.base import PLACE, CertificateKind, Choice, Problem, Proven, read_data
-from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, linear_slacks, relu_layers
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -31,10 +29,9 @@ Slacks = Callable[[Box, Conjunction, Iterable[Box]], Iterator[Fraction]]
 
 
 class EnclosureData(Struct, frozen=True, forbid_unknown_fields=True):
-    """For each conjunction the coordinates halved, in preorder, -1 for a leaf; how leaves are bounded."""
+    """For each conjunction the coordinates halved, in preorder, -1 for a leaf."""
 
     trees: tuple[tuple[Choice, ...], ...]
-    bounds: Literal["intervals", "linear"] = "intervals"
 
 
 class EnclosureProof(CertificateKind):
@@ -51,11 +48,6 @@ class EnclosureProof(CertificateKind):
     exact; the enclosure of the outputs is float64 intervals rounded outward, and counts only if every
     tensor of the network is bounded, so that the network is defined on the leaf. In float32 the enclosure
     is widened by the bound on the rounding over the leaf.
-
-    With `bounds` "linear", for affine layers with ReLUs between them, the left side − bound of a constraint
-    is bounded on a leaf as a whole (the theorem is at `linear_slacks`). There the layers with the rounding
-    of float32 as noise come first: what holds for all noise holds without noise, so that one pass proves
-    both.
     """
 
     name: ClassVar[str] = "enclosure"
@@ -81,9 +73,6 @@ class EnclosureProof(CertificateKind):
             )
 
         network, ulps = problem.network, problem.ulps
-        if given.bounds == "linear":
-            both = problem.in_float32(lambda: margin(_linear(network, ulps)))
-            return Proven(real=margin(_linear(network, None)) if both is None else both, float32=both)
         return Proven(
             real=margin(_by_intervals(real_outputs(network))),
             float32=problem.in_float32(lambda: margin(_by_intervals(float32_outputs(network, ulps)))),
@@ -152,23 +141,6 @@ def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fracti
 
 def _by_intervals(outputs: Outputs) -> Slacks:
     return lambda _box, conjunction, parts: (refutation(outputs, conjunction, piece) for piece in parts)
-
-
-def _linear(network: Network, ulps: int | None) -> Slacks:
-    """By linear bounds, over the reals (`ulps` is None) or for all float32 runs on the box."""
-
-    @cache
-    def layers(box: Box | None) -> tuple[ReluLayer, ...]:
-        if box is None or ulps is None:
-            return relu_layers(network)
-        return relu_layers(network, rounding_bounds(network, box.lower, box.upper, ulps=ulps))
-
-    def slacks(box: Box, conjunction: Conjunction, parts: Iterable[Box]) -> Iterator[Fraction]:
-        own = layers(None if ulps is None else box)
-        found = linear_slacks(lambda over: bounded(own, over), some(conjunction), parts)
-        return map(positive, found)
-
-    return slacks
 
 
 def some(conjunction: Conjunction) -> Conjunction:

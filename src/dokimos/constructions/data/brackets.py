@@ -1,6 +1,6 @@
 """Two radii for each record: one at which the class is proven to stay, one at which a witness changes it.
 
-The lower one is found by bisection with bounds that the checker computes (`provers.slope_search`), the
+The lower one is found by bisection with bounds that the checker computes (`engine.linear`), the
 upper one by bisection with attacks on all records at once, whose steps scale with the radius. The result is
 the largest radius proven and the smallest one broken among those tried.
 """
@@ -20,6 +20,7 @@ from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.halving import prove_by_halving
+from dokimos.engine.outcome import SearchEffort
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Property
@@ -93,14 +94,16 @@ def asked_at(classifier: Classifier, one: DataSet, radius: float) -> Property:
 def prove_at(classifier: Classifier, one: DataSet, radius: float, *, steps: int) -> Certificate | None:
     """A proof that the class of the first record stays; None if none is found.
 
-    It is by linear bounds, or by intervals if linear bounds do not support an operator of the network.
+    It is by linear bounds on the whole box, improved so many times; by intervals if linear bounds do not
+    support an operator of the network.
     """
-    from dokimos.engine.slope_search import prove_by_slopes
+    from dokimos.engine.linear import LinearSearch
 
     network, asked = classifier.network, asked_at(classifier, one, radius)
     try:
-        data = prove_by_slopes(network, asked, steps=steps).data
-        return None if data is None else Certificate("linear-bounds", data)
+        search = LinearSearch(network, asked, SearchEffort(most_steps=0), root_rounds=steps)
+        data = search.run().data
+        return None if data is None else Certificate("linear", data)
     except InvalidProof:
         return None
     except UnsupportedOp:

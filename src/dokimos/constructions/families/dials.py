@@ -113,8 +113,8 @@ class Dials(Construction[Knobs]):
         data = {
             "base": base64.b64encode(base).decode("ascii"),
             "steps": strict_json.parse(strict_json.write(steps), file="steps"),
-            "kind": "linear-bounds",
-            "data": {"refined": [], "slopes": [""]},
+            "kind": "linear",
+            "data": {"questions": [{}]},
         }
         return (
             Draft(_after(base, steps), property_, Certificate("rewritten", data)),
