@@ -182,20 +182,25 @@ class BranchAndBound:
             own = factors.expand(len(parts), -1, -1)[torch.arange(len(parts)), which]
             corner = torch.where(own > 0, lower, upper)
         left = []
-        worth = (own.abs() * (upper - lower)).numpy()
+        worth = ((own.abs() + 1e-12) * (upper - lower)).numpy() * self._share(parts)
         for k, part in enumerate(parts):
             part.bound = float(best[k])
             if part.bound > self._needed:
                 self._closed[part.node] = part
             else:
-                wide = part.upper - part.lower
-                part.split = int(np.argmax(np.where(wide > 0, worth[k] + 1e-12 * wide, -1.0)))
+                part.split = int(np.argmax(worth[k]))
                 left.append(k)
         if left:
             points = torch.cat([corner[left], (lower[left] + upper[left]) / 2]).numpy()
             if self._asked(points):
                 return None
         return [parts[k] for k in left]
+
+    def _share(self, parts: Sequence[Part]) -> Floats:
+        """√ of what is left of the width of each input: what was cut often already is cut less readily."""
+        whole = self._question.box.upper - self._question.box.lower
+        left = np.stack([part.upper - part.lower for part in parts])
+        return np.sqrt(np.divide(left, whole, out=np.zeros_like(left), where=whole > 0))
 
     def _bound_units(self, parts: Sequence[Part]) -> list[Part] | None:
         """Improve lines, multipliers and weights of parts with decided units."""
