@@ -496,13 +496,16 @@ class Drawn:
     @cached_property
     def computed(self) -> list[Fraction]:
         """What onnxruntime gives for row·Y at each point, all of which are float32 points."""
-        session = load_session(self.content, "network")
-        found = []
+        found: list[Fraction] = []
+        try:
+            session = load_session(self.content, "network")
+        except DokimosError:  # onnxruntime does not run every network that ONNX admits
+            return found
         for point in self.points:
             values = np.array([float(v) for v in point], dtype=np.float32).reshape(self.network.input_shape)
             try:
                 outputs = run_session(session, values, "network").reshape(-1)
-            except DokimosError:  # onnxruntime does not run every network that ONNX admits
+            except DokimosError:
                 continue
             if np.isfinite(outputs).all():
                 found.append(
@@ -522,9 +525,12 @@ class Drawn:
 
 
 def draw(rng: Rng, draws: Sequence[Callable[[Rng], Graph]]) -> Drawn | None:
-    """A network, read; None where the reader refuses it."""
-    graph = draws[integer(rng, 0, len(draws) - 1)](rng)
-    content = graph.file(graph.varying[-1] if rng.random() < 0.98 else "X")
+    """A network, read; None where no graph came of it, or the reader refuses it."""
+    try:
+        graph = draws[integer(rng, 0, len(draws) - 1)](rng)
+        content = graph.file(graph.varying[-1] if rng.random() < 0.98 else "X")
+    except (ValueError, IndexError, KeyError, onnx.shape_inference.InferenceError):
+        return None
     try:
         network = read_onnx(content, name="fuzz.onnx")
     except DokimosError:
@@ -680,13 +686,14 @@ def put_to_all(seed: int, count: int, draws: Sequence[Callable[[Rng], Graph]] = 
     tally = Tally()
     for number in range(count):
         rng = np.random.default_rng([seed, number])
+        case = f"seed {seed} number {number}"
         try:
             drawn = draw(rng, draws)
-        except (ValueError, IndexError, KeyError, onnx.shape_inference.InferenceError):
+            if drawn is None or not drawn.exact:
+                continue
+        except Exception as error:  # of the reader, or of the exact values
+            tally.faults.append(f"{case}: {type(error).__name__}: {error}")
             continue
-        if drawn is None or not drawn.exact:
-            continue
-        case = f"seed {seed} number {number}"
         least = min(drawn.exact)
         below = Fraction(round(float(least) * 2**20) - integer(rng, 1, 2**21), 2**20)
         for kind, data in certificates(drawn):
