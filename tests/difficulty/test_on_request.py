@@ -77,18 +77,17 @@ def test_steps_end_a_search_at_the_same_place_however_slow_the_machine(
     network, asked = _hard()
     whole = smallest_proof(network, asked, -9.0)
     assert whole.leaves is not None and whole.leaves > 8
-    few = smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(programs=5, pieces=3))
-    assert few.leaves is None
-    assert "splits: ended after 5 linear programs; " in few.note and "ended after 3 pieces" in few.note
+    few = smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(nodes=5))
+    assert few.leaves is None and "branch and bound ended after 5 nodes" in few.note
     monkeypatch.setattr("time.monotonic", lambda: float("inf"))  # the clock decides nothing
     assert smallest_proof(network, asked, -9.0) == whole
-    assert smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(programs=5, pieces=3)) == few
+    assert smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(nodes=5)) == few
 
 
 def test_what_cpu_time_has_ended_is_said() -> None:
     network, asked = _hard()
     found = smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(cpu_seconds=1e-9))
-    assert found.leaves is None and found.note.count("ended after 1e-09 s of CPU time") == 2
+    assert found.leaves is None and "ended after 1e-09 s of CPU time" in found.note
 
 
 def test_a_linear_margin_has_the_statistics_of_a_plane() -> None:

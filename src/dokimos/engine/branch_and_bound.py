@@ -23,8 +23,9 @@ from dokimos.checker.linear.walk import Steps
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.fast_walk import Batch, FastCuts, FastWalk
 from dokimos.engine.outcome import SearchEffort
+from dokimos.engine.relu_relaxation import least
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.outward import Floats
+from dokimos.networks.semantics.outward import Floats, Interval
 
 #: How often choices are improved at the root and at other nodes, and how fast.
 ROOT_ROUNDS, ROUNDS, PACE = 60, 16, 0.12
@@ -251,7 +252,61 @@ class BranchAndBound:
             if self._asked(corner[left].numpy()):
                 return None
             self._choose_cuts([parts[k] for k in left], {n: f.detach()[left] for n, f in seen.items()})
-        return [parts[k] for k in left]
+        open_ = [parts[k] for k in left]
+        for part in [part for part in open_ if part.split is None]:
+            point = self._solve(part)
+            if point is not None and self._asked(point[None]):
+                return None
+            if part.bound <= self._needed:
+                raise NothingToCut
+            self._closed[part.node] = part
+            open_.remove(part)
+        return open_
+
+    def _solve(self, part: Part) -> Points | None:
+        """Where every unit is decided, the best multipliers by a linear program, and its solution.
+
+        On such a part the goal and the arguments of the units are affine in the input, and cuts are
+        half-spaces.
+        """
+        batch = self._batch([part])
+        cuts = [(name, cut) for name, cut in batch.cuts.items()]
+        with torch.no_grad():
+            assert part.weights is not None
+            goal, limit = self._objective(torch.from_numpy(part.weights)[None])
+            free = Batch(1, batch.facts, {}, batch.lines, batch.multipliers)
+            target = self._affine(goal, free)
+            rows = [self._affine({name: self._entries(name, cut.entries)}, free) for name, cut in cuts]
+        lower, upper = part.lower, part.upper
+        factors = np.concatenate([each[0] for each in rows])
+        constants = np.concatenate([each[1] for each in rows])
+        signs = np.concatenate([cut.signs.numpy() for _, cut in cuts])
+        numbers = np.concatenate([cut.numbers.numpy() for _, cut in cuts])
+        solved = least(target[0][0], Interval(lower, upper), signs[:, None] * factors, -signs * constants)
+        if solved is None:
+            return None
+        point, duals = solved
+        part.multipliers = part.multipliers.copy()
+        part.multipliers[numbers] = np.maximum(duals, 0.0)
+        with torch.no_grad():
+            bounds, _ = self._fast.lower_bounds(goal, self._batch([part]))
+        part.bound = float(bounds[0, 0] - limit[0])
+        return point.astype(np.float32)
+
+    def _entries(self, name: str, entries: Tensor) -> Tensor:
+        """One row for each of some entries of a tensor."""
+        shape = self._steps.shapes[name]
+        rows = torch.zeros((1, len(entries), prod(shape)))
+        rows[0, torch.arange(len(entries)), entries] = 1.0
+        return rows.reshape(1, -1, *shape)
+
+    def _affine(self, rows: dict[str, Tensor], batch: Batch) -> tuple[Floats, Floats]:
+        """Factors and constants of functionals that are affine in the input."""
+        bounds, factors = self._fast.lower_bounds(rows, batch)
+        lower, upper = (end.flatten(1)[0] for end in self._fast.ends(batch, self._network.input))
+        own = factors[0]
+        constants = bounds[0] - own.clamp(min=0) @ lower - own.clamp(max=0) @ upper
+        return own.numpy().astype(np.float64), constants.numpy().astype(np.float64)
 
     def _corner(self, factors: Tensor, batch: Batch) -> Tensor:
         """Where the last linear function is least."""
@@ -375,7 +430,7 @@ class BranchAndBound:
             gap = torch.where(
                 (lower < 0) & (upper > 0), -lower * upper / (upper - lower).clamp(min=1e-30), 0.0
             )
-            scores.append(functional[:, 0].flatten(1).abs() * gap)
+            scores.append((functional[:, 0].flatten(1).abs() + 1e-9) * gap)  # none is left out for good
             entries.append(self._starts[source] + torch.arange(gap.shape[1]))
         score, entry = torch.cat(scores, 1), torch.cat(entries)
         count = min(TRIED, score.shape[1])
@@ -401,10 +456,9 @@ class BranchAndBound:
             part.split = best[k][1] if k in best else None
 
     def _split(self, parts: Sequence[Part]) -> Iterator[Part]:
-        """The two sides of each part at its cut; a part without a cut stays open for good."""
+        """The two sides of each part at its cut."""
         for part in parts:
-            if part.split is None:
-                raise NothingToCut
+            assert part.split is not None
             below, above = self._tree.cut(part.node, part.split)
             if self._cut_inputs:
                 middle = 0.5 * part.lower[part.split] + 0.5 * part.upper[part.split]

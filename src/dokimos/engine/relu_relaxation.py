@@ -39,6 +39,21 @@ def quiet_solver(seconds: float = inf) -> Any:
     return solver
 
 
+def least(goal: Floats, box: Interval, rows: Floats, limits: Floats) -> tuple[Floats, Floats] | None:
+    """Where goal·x is least in a box with rows·x >= limits, and the duals of the rows; None if nowhere."""
+    solver = quiet_solver()
+    solver.addVars(len(goal), box.lower, box.upper)
+    solver.changeColsCost(len(goal), np.arange(len(goal), dtype=np.int32), goal)
+    every = np.arange(len(goal), dtype=np.int32)
+    for row, limit in zip(rows, limits, strict=True):
+        solver.addRow(float(limit), INFINITE, len(goal), every, row)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    found = solver.getSolution()
+    return np.array(found.col_value), np.array(found.row_dual)
+
+
 @dataclass(frozen=True, eq=False)
 class SparseRow:
     """constant + Σ values·variables. Variables are the inputs, then the values of the ReLUs, in order."""

@@ -14,10 +14,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import PLACE, CertificateKind, Problem, Proven, read_data
-from dokimos.checker.lemmas.constraints import box_floats, outward
 from dokimos.checker.linear.cover import Cover, QuestionData, only
 from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, Regions, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
+from dokimos.networks.semantics.interval import round_outward
 from dokimos.networks.semantics.outward import Floats, Interval, safe
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Conjunction
@@ -86,7 +86,7 @@ class Question:
         self, steps: Steps, box: Box, conjunction: Conjunction, data: QuestionData, *, ulps: int | None
     ) -> None:
         self._steps, self.conjunction = steps, conjunction
-        self.box = Interval(*box_floats(box))
+        self.box = Interval(_rounded(box.lower, -1), _rounded(box.upper, 1))
         self._read(data)
         self.bounded = BoundedNetwork(steps, self.box, refined=self.cover.refined, ulps=ulps)
 
@@ -171,7 +171,16 @@ class Question:
                 for index, factor in terms if weight else ():
                     total[index] += weight * factor
         limit = sum((w * c.bound for w, c in zip(weights, self.conjunction, strict=True)), Fraction(0))
-        return _Goal((outward(sums[0]), outward(sums[1])), limit)
+        inputs, outputs = (Interval(_rounded(each, -1), _rounded(each, 1)) for each in sums)
+        return _Goal((inputs, outputs), limit)
+
+
+def _rounded(values: Sequence[Fraction], sign: int) -> Floats:
+    """These numbers, each rounded up or down to float64. Raises InvalidProof if one is too large."""
+    found = np.array([round_outward(value, sign) for value in values], dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise InvalidProof("a number is too large for float64 intervals")
+    return found
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dokimos.checker.lemmas.relu_layers import FLUSHED, ROUNDED, at_most
 from dokimos.checker.linear.lines import UNITS, Lines, product_lines
 from dokimos.checker.linear.rewrites import Parts, rewrite
 from dokimos.checker.linear.transposes import TRANSPOSES, AffineNode, Arrays, NumpyArrays, Transposed
@@ -35,6 +34,8 @@ from dokimos.networks.semantics.outward import (
 )
 from dokimos.networks.semantics.rounding import ROUNDING_RULES, refuse_float64
 
+#: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
+ROUNDED, FLUSHED = 2.0**-52, 2.0**-900
 #: Networks of more steps are refused: what is lost to rounding must stay a sum of few terms.
 MOST_STEPS = 2000
 #: How many numbers the functionals that are bounded at once may have in the largest tensor.
@@ -429,7 +430,7 @@ class _Walk:
 
     def lose(self, weighed: Floats, functional: Floats) -> None:
         """Lose Σ |λ|·size, which was computed as a sum of products >= 0."""
-        self.lost = self.lost + at_most(weighed, functional[0, 0].size)
+        self.lost = self.lost + weighed * (1.0 + 2.0 * gamma(functional[0, 0].size + 2))
 
     def pass_on(self, name: str, part: Floats, size: Floats) -> None:
         """Add a functional to a tensor."""
