@@ -24,7 +24,7 @@ ROOMS = (
 )
 LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
 STUDIES = "dokimos.laws.studies"
-#: What gives `dokimos law train`, `dokimos law study` and `dokimos law guide`.
+#: What gives `dokimos-studies law-train`, `dokimos-studies law-study` and `dokimos-studies law-guide`.
 OWN_COMMANDS = ("law_guiding", "law_studies")
 
 

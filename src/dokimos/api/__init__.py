@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from dokimos.api.gating import gate
     from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
     from dokimos.api.law_export import ask_law, export_law
-    from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
     from dokimos.api.law_proofs import recheck_law, verify_law
     from dokimos.api.law_rows import verify_law_rows
-    from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property, replay, show
     from dokimos.api.publishing import label, release
@@ -68,7 +66,6 @@ __all__ = [
     "audit",
     "check",
     "check_law",
-    "compare_studies",
     "convert_model",
     "design",
     "diagnose_verifier",
@@ -81,7 +78,6 @@ __all__ = [
     "gate",
     "generate",
     "get_data",
-    "guide_training",
     "hide",
     "hide_soundness",
     "init_config",
@@ -111,7 +107,6 @@ __all__ = [
     "show",
     "test_law",
     "train_model",
-    "train_study",
     "verify_law",
     "verify_law_rows",
     "watch",
@@ -154,7 +149,6 @@ _NAMES = {
         "ask_law",
         "export_law",
     ),
-    "api.law_guiding": ("guide_training",),
     "api.law_models": (
         "convert_model",
         "fuzz_domain",
@@ -166,10 +160,6 @@ _NAMES = {
         "verify_law",
     ),
     "api.law_rows": ("verify_law_rows",),
-    "api.law_studies": (
-        "compare_studies",
-        "train_study",
-    ),
     "api.laws": (
         "check_law",
         "format_law",

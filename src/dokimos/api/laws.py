@@ -250,8 +250,6 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path 
         parts.append(f"--source {quote(settings.source)}")
     if settings.max_rate:
         parts.append(f"--max-rate {settings.max_rate:g}")
-    if settings.search != "random":
-        parts.append(f"--search {quote(settings.search)}")
     if settings.in_range:
         parts.append("--in-range")
     if settings.exhaustive is not None:

@@ -8,15 +8,12 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.law_guide import guide
-from dokimos.cli.law_study import study
 from dokimos.cli.law_test import fuzz, repair, test
-from dokimos.cli.law_train import train
 from dokimos.cli.law_verify import export, recheck, verify
 from dokimos.cli.options import DomainOption, Laws, NoCode
 
 app = typer.Typer(help="Laws: what must hold for a model across several predictions.", no_args_is_help=True)
-for command in (export, fuzz, guide, recheck, repair, study, train, verify):
+for command in (export, fuzz, recheck, repair, verify):
     app.command()(command)
 
 

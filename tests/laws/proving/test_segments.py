@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dokimos.laws.studies.domains.mnist import blur_batch, blurred
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.laws.proving.network_closing import NetworkReach
 from dokimos.laws.proving.picture_zones import possible_decisions
 from dokimos.laws.proving.segments import SegmentReach
-from dokimos.laws.studies.domains.mnist import blur_batch, blurred
 from dokimos.networks.reading.onnx_file import read_onnx
 from tests.laws.proving.small import domain
 from tests.laws.proving.test_networks import network

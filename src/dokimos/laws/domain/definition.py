@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import Registry, did_you_mean
+from dokimos.core.plugins import PluggableRegistry
+from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.domain.functions import BUILTINS, SCORES, DomainFunction, explain, load_module
 
@@ -254,13 +255,12 @@ def _functions(module: ModuleType | Any, models: Mapping[str, Any]) -> dict[str,
 # Domains by name: a Python file beside the law, or a registered domain
 
 
-#: The domains that come with Dokimos. The names alone import nothing.
-DOMAINS: Registry[Domain] = Registry(
+#: The domains that come with Dokimos, and those of installed packages. The names alone import nothing.
+DOMAINS: PluggableRegistry[Domain] = PluggableRegistry(
     "domain",
-    {
-        name: f"dokimos.laws.studies.shipped:{name}"
-        for name in ("compas", "german_credit", "lunar_lander", "mnist", "reviews", "speech")
-    },
+    {name: f"dokimos.laws.examples.catalogue:{name}" for name in ("compas", "german_credit")},
+    group="dokimos.domains",
+    expects=Domain,
 )
 
 
@@ -269,7 +269,7 @@ class DomainNotFound(InputError):
 
 
 def shipped_domains() -> tuple[str, ...]:
-    """The names of the domains that come with Dokimos."""
+    """The names of the domains that come with Dokimos or with an installed package."""
     return tuple(DOMAINS)
 
 

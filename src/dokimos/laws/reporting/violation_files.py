@@ -44,7 +44,6 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget: Count
     in_range: bool = False
     max_rate: float = 0.0
-    search: str = "random"
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -149,7 +148,6 @@ def save_result(result: LawResult, path: Path) -> None:
         budget=result.settings.budget,
         in_range=result.settings.in_range,
         max_rate=result.settings.max_rate,
-        search=result.settings.search,
         counts=_CountsForm(
             draws=result.draws,
             precondition_failed=result.rejected,
@@ -171,11 +169,10 @@ def save_result(result: LawResult, path: Path) -> None:
         is_interrupted=result.is_interrupted,
         is_starved=result.is_starved,
         is_given_up=result.is_given_up,
-        rate=_rate(result.rate, result),
-        rates_by_first_decision={name: _rate(rate, result) for name, rate in result.classes},
+        rate=_rate(result.rate),
+        rates_by_first_decision={name: _rate(rate) for name, rate in result.classes},
         rates_by_group={
-            group.feature: {name: _rate(rate, result) for name, rate in group.rates}
-            for group in result.groups
+            group.feature: {name: _rate(rate) for name, rate in group.rates} for group in result.groups
         },
         over_all_tests=[_over_all(each) for each in result.over_all],
         not_deterministic=result.not_deterministic,
@@ -186,10 +183,8 @@ def save_result(result: LawResult, path: Path) -> None:
     write_whole(path, strict_json.write(form), what="the result")
 
 
-def _rate(rate: Rate, result: LawResult) -> _RateForm:
-    """A rate; a guided search has no interval, since it says nothing about the true rate."""
-    interval = (0.0, 1.0) if result.settings.search != "random" else rate.interval
-    return _RateForm(rate.count, rate.total, rate.value, *interval)
+def _rate(rate: Rate) -> _RateForm:
+    return _RateForm(rate.count, rate.total, rate.value, *rate.interval)
 
 
 def _over_all(verdict: SetVerdict) -> _SetForm:
