@@ -39,7 +39,8 @@ Made by
     {command}
 
 What the words mean: [auditing](../../docs/publish.md#audit-it), [verdicts](../../docs/verdicts.md). An
-answer is *wrong by proof* where a label or somebody's exact witness refutes it, or where its own witness shows nothing.
+answer is *wrong by proof* where a label or somebody's exact witness refutes it, or where its own witness
+shows nothing.
 """
 
 

@@ -8,25 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.api.arguments import as_paths
-from dokimos.api.law_rows import row_labels
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.laws.domain.definition import Domain, call_domain, domain_file, load_domain
+from dokimos.laws.domain.definition import Domain, domain_file, load_domain
 from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.pools import as_records, data_of
+from dokimos.laws.engine.pools import data_of
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
 from dokimos.laws.models.model import Model
-from dokimos.laws.proving import rechecking, row_files, strength_files, verifying
+from dokimos.laws.proving import rechecking, row_files, verifying
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.rechecking import SavedProof, format_of, planned, recheck, save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.row_files import SavedRows, compare_rows, recheck_rows
-from dokimos.laws.proving.strength_files import SavedStrengths, recheck_strengths
 from dokimos.laws.reporting.known_decisions import known_decision
 from dokimos.laws.reporting.violation_files import save_result
 
@@ -106,10 +104,9 @@ def _saved(decision: LawDecision, path: Path) -> Path | None:
 # `recheck_law`: proofs of laws checked again, without what found them
 
 
-Saved = SavedProof | SavedRows | SavedStrengths
+Saved = SavedProof | SavedRows
 _READERS: dict[str, Callable[[Path], Saved]] = {
     row_files.FORMAT: row_files.read_rows,
-    strength_files.FORMAT: strength_files.read_strengths,
 }
 
 
@@ -178,13 +175,6 @@ def _shown(plan: LawPlan, model: Model, saved: Saved) -> tuple[str, str]:
         more = "" if _are_compared(plan, saved) else "; the data set is not at hand to compare rows with"
         shown = f"{answers} ({single:,} proven in float32 too{more})"
         return f"records ± {saved.tolerance.words}", shown
-    if isinstance(saved, SavedStrengths):
-        if plan.domain.inputs is None:
-            raise InvalidProof(f"the domain {plan.domain.name} has no `inputs`, which the proof is about")
-        data = as_records(call_domain(plan.domain.inputs, plan.domain, "inputs"), None, plan.domain.name)
-        law = recheck_strengths(plan, model, saved, data, row_labels(plan.domain, len(data)))
-        answers = _counts([each.answer for each in saved.rows])
-        return law.over(saved.tolerance), f"over the reals: {answers}"
     found = recheck(plan, model, saved.cover)
     if (saved.over, saved.semantics) != (found.over, found.semantics):
         claimed = f"{saved.over}, {saved.semantics}"

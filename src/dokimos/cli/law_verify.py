@@ -50,7 +50,7 @@ def verify(
         str | None,
         typer.Option(
             help="How far numbers of a row move, as a share of their range: 1%,2%,5% or 1/255 (1% unless "
-            "given; for a blur and the like: not at all, and any strength)."
+            "given)."
         ),
     ] = None,
     free: Free = "",

@@ -4,9 +4,7 @@
 `… rows [ROWS] [TOLERANCE] [FOLDER]` the six questions of COMPAS around the first rows of the test set (all
 of them, 1% unless given); FOLDER keeps the counts of every 64 rows for when the run is stopped and goes on;
 `… repair [SEEDS] [WAY]` repairs the networks, certified unless another way is given, and decides the laws
-before and after;
-`… images [ROWS] [NEAR]` decides the law on blurred pictures for any strength of the blur on the rows of
-MNIST's test set (all of them unless given), and within one step of 255 around NEAR rows (200).
+before and after.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from dokimos.core.files import write_whole
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.records import with_table
 from dokimos.laws.language.parser import read_law
+from dokimos.laws.language.syntax import LIBRARY
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_files import RowsDecision, verify_rows
@@ -38,7 +37,6 @@ from dokimos.laws.reporting.terminal import repair_table
 from dokimos_studies.laws.paper import published as in_the_paper
 
 T = TypeVar("T")
-LIBRARY = Path(dokimos.__file__).parent / "laws" / "studies" / "library"
 #: The two laws of each question: one asks it from the lower end, the other from the upper.
 QUESTIONS = {
     "compas": ("felony", "misdemeanour", "others", "priors", "is_recid", "is_violent_recid"),
@@ -173,18 +171,6 @@ def repair(seeds: int, way: RepairWay) -> None:
         print(flush=True)
 
 
-def decide_pictures(rows: int, near: int) -> None:
-    """The law on blur: who knows the digit in a blurred picture knows it in the picture."""
-    print("| set | rows | proven | violated | open | CPU-s a row |\n|---|---|---|---|---|---|")
-    for count, tolerances in ((rows, None), (near, [Fraction(1, 255)])):
-        (one,) = dokimos.verify_law_rows("mnist", rows=count, tolerances=tolerances)
-        answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)
-        cells = [f"{one.decision.count(each):,}" for each in answers]
-        total = len(one.decision.rows)
-        each = f"{one.decision.seconds / total:.3f}"
-        print(f"| {one.decision.over} | {total:,} | {' | '.join(cells)} | {each} |", flush=True)
-
-
 def main() -> None:
     """Print the tables that are asked for."""
     match sys.argv[1:]:
@@ -196,12 +182,10 @@ def main() -> None:
             decide_around_rows(rows, percent / 100, Path(more[2]) if len(more) > 2 else None)
         case ["repair", *more]:
             repair(_read(int, more, 0, 5), _read(RepairWay, more, 1, RepairWay("certified")))
-        case ["images", *more]:
-            decide_pictures(_read(int, more, 0, ROWS), _read(int, more, 1, 200))
         case ["-h" | "--help"]:
             print(__doc__)
         case _:
-            raise InputError("Say global, rows, repair or images; see --help.")
+            raise InputError("Say global, rows or repair; see --help.")
 
 
 def _read(kind: Callable[[str], T], words: Sequence[str], place: int, default: T) -> T:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,10 +48,6 @@ class Domain:
     constraints: tuple[str, ...] = ()
     #: How a later run finds the domain: the name of a shipped one, or the path of its file.
     place: str | None = None
-    #: By name, what a linear function of the domain gives for a record, as fractions, before any rounding.
-    linear: Mapping[str, Callable[[Any], Sequence[Any]]] = field(default_factory=dict)
-    #: What each column of a record is, where all are alike and there is no layout.
-    column: Feature | None = None
     #: The files of the laws that ship with it.
     laws: tuple[Path, ...] = ()
     #: Further laws, as a paper prints them.
@@ -76,8 +71,6 @@ class Domain:
             decision=self.decision if self.decision != "decision" else other.decision,
             is_ordered=self.is_ordered and other.is_ordered,
             constraints=self.constraints if self.layout is not None else other.constraints,
-            linear={**other.linear, **self.linear},
-            column=self.column or other.column,
             place=self.place,
             laws=self.laws,
         )
@@ -107,11 +100,10 @@ def read_domain(
     if layout is not None and layout.width == 0:
         raise InputError(f"Domain {name}: FEATURES is empty; leave it out if records have no features.")
     models = _by_name(getattr(module, "MODELS", {}), "MODELS", name)
-    linear = _by_name(getattr(module, "LINEAR", {}), "LINEAR", name)
     return Domain(
         name=name,
         layout=layout,
-        functions=_functions(module, {**models, **linear}),
+        functions=_functions(module, models),
         **{
             function: _function(module, function, name)
             for function in ("inputs", "labels", "unseen", "model", "decide")
@@ -123,27 +115,10 @@ def read_domain(
         decision=str(getattr(module, "DECISION", "decision")),
         is_ordered=bool(getattr(module, "ORDERED", True)),
         constraints=_constraints(getattr(module, "CONSTRAINTS", ()), layout, name),
-        linear=linear,
-        column=_column(getattr(module, "COLUMN", None), layout, name),
         place=place,
         laws=laws,
         printed=printed,
     )
-
-
-def _column(given: Any, layout: Layout | None, name: str) -> Feature | None:
-    if given is None:
-        return None
-    if not isinstance(given, Feature) or not _has_ends(given):
-        raise InputError(f"Domain {name}: COLUMN must be a number with a range, not {_short(given)}.")
-    if layout is not None:
-        raise InputError(f"Domain {name}: COLUMN is for records without FEATURES; leave one of them out.")
-    return given
-
-
-def _has_ends(feature: Feature) -> bool:
-    ends = (feature.low, feature.high)
-    return all(end is not None and abs(end) != inf for end in ends)
 
 
 def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:

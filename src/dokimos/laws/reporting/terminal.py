@@ -159,7 +159,7 @@ def decision_words(decision: LawDecision) -> str:
 
 def rows_words(decision: RowsDecision) -> str:
     """How many rows have which answer."""
-    head = f"{decision.law.name} {decision.over or f'± {decision.tolerance.words}'}"
+    head = f"{decision.law.name} ± {decision.tolerance.words}"
     if decision.reason:
         return f"{head}: refused: {decision.reason}"
     answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)

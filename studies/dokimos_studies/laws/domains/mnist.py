@@ -6,20 +6,17 @@ the 784 pixels of a picture row by row, integers from 0 (paper) to 255 (ink).
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.data.pictures import MNIST_SIDE, load_bytes
-from dokimos.laws.domain.features import integer
 from dokimos.laws.examples.training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]
 DECISION = "digit"
 ORDERED = False
-COLUMN = integer("pixel", 0, 255)
 
 
 def _load() -> DataSplit:
@@ -55,14 +52,6 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
     is rounded to integers, as pixels are.
     """
     return np.asarray((_sixteenths(pictures) + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
-
-
-def blurred(picture: NDArray[Any]) -> list[Fraction]:
-    """The pixels of a blurred picture before they are rounded."""
-    return [Fraction(int(each), 16) for each in _sixteenths(picture).reshape(-1)]
-
-
-LINEAR = {"blur": blurred}
 
 
 def _sixteenths(pictures: NDArray[Any]) -> NDArray[np.int32]:
