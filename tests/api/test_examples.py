@@ -34,7 +34,7 @@ SESSIONS = {
     "laws": (
         "init_laws",
         "new_law",
-        "check_law",
+        "lint_law",
         "format_law",
         "test_law",
         "replay_law",
@@ -43,10 +43,9 @@ SESSIONS = {
         "repair_law",
         "export_law",
         "ask_law",
-        "recheck_law",
+        "check_proofs",
     ),
     "models": ("convert_model", "fuzz_domain"),
-    "studies": ("train_study", "compare_studies", "guide_training"),
 }
 #: It trains four networks.
 TOO_LONG = {"ablate_hiding"}

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
     from dokimos.api.law_export import ask_law, export_law
     from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
-    from dokimos.api.law_proofs import recheck_law, verify_law
+    from dokimos.api.law_proofs import check_proofs, verify_law
     from dokimos.api.law_rows import verify_law_rows
-    from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
+    from dokimos.api.laws import format_law, lint_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property, replay, show
     from dokimos.api.publishing import label, release
     from dokimos.api.results import audit, explain, judge, report
@@ -65,7 +65,7 @@ __all__ = [
     "attack",
     "audit",
     "check",
-    "check_law",
+    "check_proofs",
     "convert_model",
     "design",
     "diagnose_verifier",
@@ -85,6 +85,7 @@ __all__ = [
     "install_verifier",
     "judge",
     "label",
+    "lint_law",
     "list_data",
     "list_families",
     "list_suites",
@@ -97,7 +98,6 @@ __all__ = [
     "read_network",
     "read_property",
     "read_suite",
-    "recheck_law",
     "release",
     "repair_law",
     "replay",
@@ -156,12 +156,12 @@ _NAMES = {
         "repair_law",
     ),
     "api.law_proofs": (
-        "recheck_law",
+        "check_proofs",
         "verify_law",
     ),
     "api.law_rows": ("verify_law_rows",),
     "api.laws": (
-        "check_law",
+        "lint_law",
         "format_law",
         "new_law",
         "replay_law",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,17 +101,14 @@ def _saved(decision: LawDecision, path: Path) -> Path | None:
     return None
 
 
-# `recheck_law`: proofs of laws checked again, without what found them
+# `check_proofs`: proofs of laws checked again, without what found them
 
 
 Saved = SavedProof | SavedRows
-_READERS: dict[str, Callable[[Path], Saved]] = {
-    row_files.FORMAT: row_files.read_rows,
-}
 
 
 @dataclass(frozen=True)
-class RecheckedLaw:
+class CheckedProof:
     """A file with a proof of a law, what that shows, and what is wrong with it (None: nothing)."""
 
     path: Path
@@ -121,20 +118,20 @@ class RecheckedLaw:
     problem: str | None = None
 
 
-def recheck_law(
+def check_proofs(
     files: str | Path | Sequence[str | Path],
     *,
     model: str | Path | None = None,
     domain: str | Path | None = None,
     allow_code: bool = False,
-) -> tuple[RecheckedLaw, ...]:
-    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos law recheck`.
+) -> tuple[CheckedProof, ...]:
+    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos check`.
 
     `files` are proofs that `verify_law` wrote to its folder `out`. `model` and `domain` are the recorded
     ones unless given. A domain or model that is code is loaded only where `allow_code` is true, or it is
     given.
 
-    >>> [checked] = dokimos.recheck_law("proofs/older.json", allow_code=True)
+    >>> [checked] = dokimos.check_proofs("proofs/older.json", allow_code=True)
     >>> checked.problem, checked.over
     (None, 'the whole domain')
     """
@@ -142,7 +139,8 @@ def recheck_law(
     for path in as_paths(
         files, none="There is nothing to check; give a proof that `dokimos law verify` wrote."
     ):
-        saved = _READERS.get(format_of(path), rechecking.read_proof)(path)
+        is_rows = format_of(path) == row_files.FORMAT
+        saved: Saved = row_files.read_rows(path) if is_rows else rechecking.read_proof(path)
         place = domain if domain is not None else saved.domain
         if place is None:
             raise InputError(f"{path}: names no domain; give --domain.")
@@ -162,7 +160,7 @@ def recheck_law(
             shown = _shown(plan, as_domain_model(loaded, plan.domain), saved)
         except (InvalidProof, Refusal) as reason:
             problem = str(reason)
-        checked.append(RecheckedLaw(path, saved.law.name, *shown, problem))
+        checked.append(CheckedProof(path, saved.law.name, *shown, problem))
     return tuple(checked)
 
 
