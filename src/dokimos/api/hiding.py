@@ -84,9 +84,9 @@ def attack(
     `include_unsat`. If the folder `out` is given, every outcome is written there as soon as it is found, so
     that the same call continues where it stopped, and `attacks.csv` lists them all.
 
-    >>> attacked = dokimos.attack("tiny", ["units-leaky", "joint-units"], budget_seconds=5)
+    >>> attacked = dokimos.attack("tiny", ["units-leaky", "pgd-leaky"], budget_seconds=5)
     >>> [(one.label, one.attack, one.is_found) for one in attacked.outcomes]
-    [('sat', 'units-leaky', True), ('sat', 'joint-units', True)]
+    [('sat', 'units-leaky', True), ('sat', 'pgd-leaky', True)]
     """
     if not 0 < budget_seconds < 1e6:
         raise InputError("The budget of an attack must be a positive number of seconds below a million.")
@@ -297,9 +297,9 @@ def assess_hiding(
     If the folder `out` is given, outcomes are written there as soon as they are found, and `survivors.html`
     shows the curves.
 
-    >>> assessed = dokimos.assess_hiding("tiny", ["joint-units", "square"], budget_seconds=1)
+    >>> assessed = dokimos.assess_hiding("tiny", ["units-leaky", "square"], budget_seconds=1)
     >>> [(curve.attack, curve.survivors[1]) for curve in assessed.curves][0]
-    ('joint-units', 0)
+    ('units-leaky', 0)
     """
     names = list(attacks) or [name for name in sorted(ATTACKS) if name not in USED_IN_TRAINING]
     found = attack(
