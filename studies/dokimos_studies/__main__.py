@@ -24,10 +24,15 @@ COMMANDS = {
     "state": ("state", "what verifiers get wrong, and where they stop"),
     "ladder": ("ladder", "at which value of each knob verifiers stop solving"),
     "soundness": ("soundness", "what verifiers say about trained counterexamples"),
+    "ablation": ("ablation", "hiding by training, without each of the paper's two ideas"),
     "profiles": ("profiles", "profiles of published benchmarks"),
     "published-answers": ("published_answers", "benchmarks and their published answers, audited"),
     "published-properties": ("published_properties", "boxes and radii of published networks, reproduced"),
     "planted": ("planted", "which suites catch which planted bugs, for docs/planted-bugs.md"),
+    "orders": (
+        "orders",
+        "the orders in which budgets of `dokimos gate` take the instances of shipped suites",
+    ),
     "depth": ("depth", "the figure of docs/families.md: margins and bounds as depth grows"),
     "narrow": ("narrow", "an instance asked again, with the box cut down around its witness"),
 }

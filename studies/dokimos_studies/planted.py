@@ -13,12 +13,12 @@ import argparse
 import sys
 
 import dokimos
-from dokimos.judging.planted_catches import Hunt, attempts, hunt
 from dokimos.suites.budgets import first_within, in_order
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
+from dokimos_studies.planted_catches import Hunt, attempts, hunt
 
 
 def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:

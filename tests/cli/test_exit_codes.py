@@ -58,7 +58,6 @@ COMMANDS = {
     "attack": ["attack", "x", "--attack", "pgd"],
     "hide": ["hide", "--out", "x"],
     "assess_hiding": ["hide", "--assess", "x"],
-    "ablate_hiding": ["hide", "--ablate", "--out", "x"],
     "hide_soundness": ["hide", "--soundness", "--out", "x"],
     "list_data": ["data"],
     "get_data": ["data", "get", "digits"],

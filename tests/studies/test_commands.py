@@ -55,6 +55,8 @@ def test_every_page_of_results_is_in_the_index_and_every_command_too() -> None:
         ["published-answers", "nowhere", "--results", "nowhere", "--out", "out"],
         ["planted", "nowhere"],
         ["soundness", "nowhere"],
+        ["orders", "nowhere", "--check"],
+        ["ablation", "out", "--arch", "none"],
         ["state", "--no-runs", "--runs", "nowhere"],
         ["law-tables", "rows", "many"],
         ["law-tables"],

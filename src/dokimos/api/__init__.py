@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dokimos.api.data import get_data, list_data, make_properties, train_model
     from dokimos.api.difficulty import design, profile
     from dokimos.api.gating import gate
-    from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
+    from dokimos.api.hiding import assess_hiding, attack, hide, hide_soundness
     from dokimos.api.law_export import ask_law, export_law
     from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
     from dokimos.api.law_proofs import check_proofs, verify_law
@@ -59,7 +59,6 @@ __all__ = [
     "ProgressUpdate",
     "RepairSettings",
     "VerifySettings",
-    "ablate_hiding",
     "ask_law",
     "assess_hiding",
     "attack",
@@ -139,7 +138,6 @@ _NAMES = {
     ),
     "api.gating": ("gate",),
     "api.hiding": (
-        "ablate_hiding",
         "assess_hiding",
         "attack",
         "hide",

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.judging.planted_catches import attempts, hunt
 from dokimos.judging.verdicts import Verdict
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.runners import planted as runner
+from dokimos_studies.planted_catches import attempts, hunt
 
 
 @pytest.fixture

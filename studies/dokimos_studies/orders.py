@@ -1,6 +1,6 @@
 """The orders that budgets of `dokimos gate` take the first instances of: one file for each shipped suite.
 
-    python scripts/suite_orders.py [--check] [--anew] [SUITE ...]
+    dokimos-studies orders [--check] [--anew] [SUITE ...]
 
 Writes src/dokimos/suites/shipped/orders/SUITE.json. For every planted bug it looks for an instance that
 catches it, and then orders the instances so that bugs, families, labels and knobs are covered early (see
@@ -18,19 +18,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import plainly
-
 import dokimos
 from dokimos.core import strict_json
 from dokimos.core.files import write_whole
-from dokimos.judging.planted_catches import attempts
 from dokimos.suites.budgets import SuiteOrder, cover_order, covering, shipped_order
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import shipped_names
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
+from dokimos_studies.planted_catches import attempts
 
-ORDERS = Path(__file__).resolve().parents[1] / "src" / "dokimos" / "suites" / "shipped" / "orders"
+ORDERS = Path(__file__).resolve().parents[2] / "src" / "dokimos" / "suites" / "shipped" / "orders"
 #: Where a bug is looked for on every instance; those of the other suites take too long.
 HUNTED: dict[Sort, tuple[str, ...]] = {
     Sort.MISREADER: ("disjuncts", "edge", "ops", "quick", "scale", "twins"),
@@ -100,9 +98,5 @@ def main() -> int:
         write_whole(ORDERS / f"{name}.json", strict_json.write(made), what="the order")
         print(f"{name}: {len(made.order)} instances, {len(made.caught_by)} bugs caught", file=sys.stderr)
     if wrong:
-        print(f"orders that do not fit: {', '.join(wrong)}; make them with scripts/suite_orders.py")
+        print(f"orders that do not fit: {', '.join(wrong)}; make them with dokimos-studies orders")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    plainly.run(main)
