@@ -25,8 +25,7 @@ from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.rechecking import SavedProof, format_of, planned, recheck, save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.row_files import SavedRows, compare_rows, recheck_rows
-from dokimos.laws.reporting.known_decisions import known_decision
-from dokimos.laws.reporting.violation_files import save_result
+from dokimos.laws.reporting.violation_files import known_decision, save_result
 
 
 @dataclass(frozen=True, repr=False)

@@ -29,7 +29,7 @@ from dokimos.laws.domain.definition import (
 )
 from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine import law_test
-from dokimos.laws.engine.replay import Replayed, SavedViolations, code_named, replay_violations
+from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_named, replay_violations
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language import formatting, templates, validation
 from dokimos.laws.language.constraints import domain_of
