@@ -22,6 +22,7 @@ COMMANDS = {
     "again": ("veristress.again", "the published study beside our own runs"),
     "hardness": ("veristress.hardness", "whether anything adds to the five components"),
     "state": ("state", "what verifiers get wrong, and where they stop"),
+    "design": ("design", "the knobs of a family for an instance with a given profile"),
     "ladder": ("ladder", "at which value of each knob verifiers stop solving"),
     "soundness": ("soundness", "what verifiers say about trained counterexamples"),
     "ablation": ("ablation", "hiding by training, without each of the paper's two ideas"),

@@ -24,6 +24,6 @@ def positive(text: str) -> int:
     return number
 
 
-def on_stderr(update: ProgressUpdate[None]) -> None:
+def on_stderr(update: ProgressUpdate[object]) -> None:
     """Say what was done, a line each."""
     print(f"{update.done:,} of {update.total:,}: {update.note}", file=sys.stderr)

@@ -36,7 +36,6 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: dokimos.watch("campaign", every_seconds=-1), "a positive number of seconds, not -1."),
     (lambda: dokimos.check_proofs([]), "There is nothing to check"),
     (lambda: dokimos.replay_law([]), "There is nothing to replay"),
-    (lambda: dokimos.design("dials", "U=1", tries=0), "at least 1 try"),
     (lambda: dokimos.make_properties("radius", "m", "digits", "x", epsilon=1, vnnlib="3"), "no version 3"),
     (lambda: dokimos.export_law("older.law", out="x", vnnlib="3"), "no version 3"),
 ]

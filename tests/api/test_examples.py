@@ -27,7 +27,7 @@ SESSIONS = {
         "find_family",
         "list_suites",
     ),
-    "profiles": ("profile", "design"),
+    "profiles": ("profile",),
     "data": ("list_data", "get_data", "train_model", "make_properties"),
     "networks": ("read_network", "read_property", "evaluate", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),

@@ -19,7 +19,6 @@ from tests.cli.conftest import Dokimos
 #: Of every command, a form that does little; the first words of a fault in its library call.
 COMMANDS = {
     "generate": ["generate", "exclusive-pairs", "--out", "x"],
-    "design": ["generate", "exclusive-pairs", "--profile", "U=0.9", "--out", "x"],
     "check": ["check", "x"],
     "label": ["label", "x"],
     "run": ["run", "x", "--verifier", "scripted", "--out", "y"],

@@ -54,6 +54,8 @@ def test_every_page_of_results_is_in_the_index_and_every_command_too() -> None:
         ["narrow", "nowhere", "out", "one"],
         ["published-answers", "nowhere", "--results", "nowhere", "--out", "out"],
         ["planted", "nowhere"],
+        ["design", "dials", "Q=1"],
+        ["design", "dials", "U=1", "--tries", "0"],
         ["soundness", "nowhere"],
         ["orders", "nowhere", "--check"],
         ["ablation", "out", "--arch", "none"],
@@ -86,3 +88,8 @@ def test_an_unknown_study_or_kind_is_named(tmp_path: Path) -> None:
         train_study("mnist", tmp_path / "tree.json", kind="tree")
     with pytest.raises(InputError, match=r"ends in \.onnx"):
         train_study("compas", tmp_path / "net.json")
+
+
+def test_the_package_does_not_know_the_studies() -> None:
+    sources = (ROOT / "src").rglob("*.py")
+    assert [path.name for path in sources if "dokimos_studies" in path.read_text(encoding="utf-8")] == []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from dokimos.api.checking import check, read_suite
     from dokimos.api.data import get_data, list_data, make_properties, train_model
-    from dokimos.api.difficulty import design, profile
+    from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
     from dokimos.api.hiding import assess_hiding, attack, hide, hide_soundness
     from dokimos.api.law_export import ask_law, export_law
@@ -66,7 +66,6 @@ __all__ = [
     "check",
     "check_proofs",
     "convert_model",
-    "design",
     "diagnose_verifier",
     "evaluate",
     "explain",
@@ -132,10 +131,7 @@ _NAMES = {
         "make_properties",
         "train_model",
     ),
-    "api.difficulty": (
-        "design",
-        "profile",
-    ),
+    "api.difficulty": ("profile",),
     "api.gating": ("gate",),
     "api.hiding": (
         "assess_hiding",

@@ -12,24 +12,30 @@ finds the same knobs; the clock is a second limit, and the result says if it was
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of, make_knobs
-from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.constructions.generation import with_seeds
+from dokimos.constructions.recipes import Draw, Recipe
+from dokimos.core.errors import ConstructionFailed, InputError, packages_missing
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.registry import unknown_name
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, symbol
 from dokimos.difficulty.inspection import Floats, Inspection
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos_studies.command_line import counted, on_stderr, positive
 
 # A wanted profile: components with their values, and how near is near enough
 
@@ -98,11 +104,11 @@ def parse_profile(text: str, within: str) -> WantedProfile:
         word, equals, number = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise InputError(
-                f"--profile: {part.strip()!r} is not NAME=VALUE; write it like U=0.9,d_eff=20."
+                f"The profile: {part.strip()!r} is not NAME=VALUE; write it like U=0.9,d_eff=20."
             )
         name = _component(word)
         if name in values:
-            raise InputError(f"--profile: {word} is given twice.")
+            raise InputError(f"The profile: {word} is given twice.")
         values[name] = _wanted_profile_value(word, name, number)
     return WantedProfile(values, _share(within))
 
@@ -112,7 +118,7 @@ def _component(word: str) -> str:
     name = word if word in CANONICAL else _SPELLINGS.get(word) or by_symbol.get(word) or word
     if name not in CANONICAL and name not in EXTRAS:
         raise unknown_name(
-            "component in --profile", word, ["M", "G_IBP", "U", "A_tau", "d_eff", *EXTRAS.shipped]
+            "component of a profile", word, ["M", "G_IBP", "U", "A_tau", "d_eff", *EXTRAS.shipped]
         )
     return name
 
@@ -123,13 +129,13 @@ def _wanted_profile_value(word: str, name: str, number: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"--profile: {word} must be a number, not {number[:40]!r}.")
+        raise InputError(f"The profile: {word} must be a number, not {number[:40]!r}.")
     most = _MOST.get(name, math.inf)
     if name in _POSITIVE and value <= 0:
-        raise InputError(f"--profile: {word} of a robust instance must be above 0, not {value:g}.")
+        raise InputError(f"The profile: {word} of a robust instance must be above 0, not {value:g}.")
     if not 0 <= value <= most and not name.endswith("_bound"):
         ends = "at least 0" if most == math.inf else f"in [0, {most:g}]"
-        raise InputError(f"--profile: {word} must be {ends}, not {value:g}{_WHY.get(name, '')}.")
+        raise InputError(f"The profile: {word} must be {ends}, not {value:g}{_WHY.get(name, '')}.")
     return value
 
 
@@ -311,7 +317,7 @@ class _Descent:
         return np.array(self._search.wanted.gaps(tried.measured))
 
 
-def design(
+def search(
     family: str,
     wanted: WantedProfile,
     *,
@@ -413,3 +419,104 @@ def _moved(knob: Knob, place: float, by: float) -> float:
         beside = here + (1 if by > 0 else -1)
         return _place(knob, beside) if knob.least <= beside <= knob.most else place
     return moved
+
+
+# The command
+
+
+@dataclass(frozen=True)
+class DesignedKnobs:
+    """Knobs with which `generate` makes an instance of the wanted profile, or the nearest that was found.
+
+    `measured` has the components that were asked for; `comparison` compares them with what was wanted.
+    """
+
+    family: str
+    knobs: Mapping[str, Any]
+    measured: Mapping[str, float | None]
+    is_met: bool
+    tries: int
+    comparison: str
+    is_out_of_time: bool
+
+
+def design(
+    family: str,
+    profile: str,
+    *,
+    within: str = "10%",
+    knobs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    tries: int = 150,
+    seconds: float = 300.0,
+    progress: ProgressCallback[TriedKnobs] = ignore,
+) -> DesignedKnobs:
+    """Search the knobs of a family for an instance with a profile: `dokimos-studies design FAMILY PROFILE`.
+
+    `profile` names components with their values, by symbol or name, such as "U=0.9,G_IBP=1e3,d_eff=20";
+    `within` says how near is near enough. `knobs` stay as given. The same arguments find the same knobs,
+    unless `seconds` of CPU time end the search. `generate` with these knobs and the same seed makes the
+    instance.
+    """
+    wanted = parse_profile(profile, within)
+    if tries < 1 or not seconds > 0:
+        raise InputError(f"A search needs at least 1 try and some time, not {tries} and {seconds:g} s.")
+    if find_spec("torch") is None:
+        raise packages_missing("Profiles need torch", "gradients")
+    (draw,) = with_seeds(Recipe("", seed, 60.0, (Draw(family),))).draws
+    assert draw.seed is not None
+
+    def step(count: int, tried: TriedKnobs) -> None:
+        note = wanted.compared(tried.measured) if tried.measured else "no instance"
+        progress(ProgressUpdate("searching", count, tries, note, tried))
+
+    found = search(
+        family,
+        wanted,
+        fixed=knobs or {},
+        seed=seed,
+        draw_seed=draw.seed,
+        tries=tries,
+        seconds=seconds,
+        progress=step,
+    )
+    return DesignedKnobs(
+        family=family,
+        knobs=found.best.knobs,
+        measured=found.best.measured,
+        is_met=found.is_met,
+        tries=found.tries,
+        comparison=wanted.compared(found.best.measured),
+        is_out_of_time=found.is_out_of_time,
+    )
+
+
+def main() -> int:
+    """Print the knobs with which `dokimos generate` makes the instance; 1 if none is near enough."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("family")
+    parser.add_argument("profile", help="such as U=0.9,G_IBP=1e3,d_eff=20")
+    parser.add_argument("--within", default="10%", help="how near is near enough")
+    parser.add_argument("--knob", action="append", default=[], metavar="NAME=VALUE", help="a knob to keep")
+    parser.add_argument("--seed", type=counted, default=0)
+    parser.add_argument("--tries", type=positive, default=150)
+    parser.add_argument("--seconds", type=float, default=300.0, help="of CPU time")
+    given = parser.parse_args()
+    kept = dict(each.partition("=")[::2] for each in given.knob)
+    found = design(
+        given.family,
+        given.profile,
+        within=given.within,
+        knobs=kept,
+        seed=given.seed,
+        tries=given.tries,
+        seconds=given.seconds,
+        progress=on_stderr,
+    )
+    words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.knobs.items())
+    told = f"{given.family}: {found.comparison}, after {found.tries} tries"
+    if not found.is_met:
+        print(f"{told}: the nearest, not within {given.within}: {words}")
+        return 1
+    print(f"{told}: dokimos generate {given.family} {words} --seed {given.seed} --out FOLDER")
+    return 0

@@ -4,7 +4,7 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.difficulty.design import _place, _value, parse_profile
+from dokimos_studies.design import _place, _value, design, parse_profile
 
 KNOBS = {"inputs": 24, "pairs": 8, "spread": 4}
 
@@ -12,8 +12,7 @@ KNOBS = {"inputs": 24, "pairs": 8, "spread": 4}
 def test_a_profile_is_found_and_the_same_call_finds_the_same() -> None:
     seen = []
     first, again = (
-        dokimos.design("dials", "U=0.6,G_IBP=40", knobs=KNOBS, tries=60, progress=seen.append)
-        for _ in range(2)
+        design("dials", "U=0.6,G_IBP=40", knobs=KNOBS, tries=60, progress=seen.append) for _ in range(2)
     )
     assert first.is_met
     assert first == again
@@ -24,7 +23,7 @@ def test_a_profile_is_found_and_the_same_call_finds_the_same() -> None:
 
 
 def test_what_is_found_is_what_generate_makes(tmp_path: object) -> None:
-    found = dokimos.design("dials", "d_eff=9", knobs=KNOBS | {"spread": 3}, tries=30, seed=5)
+    found = design("dials", "d_eff=9", knobs=KNOBS | {"spread": 3}, tries=30, seed=5)
     assert found.is_met
     made = dokimos.generate(f"{tmp_path}/made", family="dials", knobs=found.knobs, seed=5)
     robust = next(e for e in made.suite.entries if (t := e.read_truth()) and t.label.value == "unsat")
@@ -36,7 +35,7 @@ def test_what_is_found_is_what_generate_makes(tmp_path: object) -> None:
 
 
 def test_the_nearest_is_said_where_there_is_none() -> None:
-    found = dokimos.design("dials", "d_eff=500", knobs={**KNOBS, "directions": 3}, tries=8)
+    found = design("dials", "d_eff=500", knobs={**KNOBS, "directions": 3}, tries=8)
     assert not found.is_met
     assert found.tries == 8
     assert "d_eff" in found.comparison
