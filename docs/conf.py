@@ -72,7 +72,11 @@ def write(path: Path, text: str) -> None:
 def copy_results() -> None:
     """Put the pages of studies/ beside the others, with links that lead to the same places."""
     studies, results = ROOT / "studies", ROOT / "docs" / "results"
-    for path in (studies / "results").iterdir():
+    pages = sorted((studies / "results").iterdir())
+    for path in results.glob("*"):
+        if path.name not in {"index.md", *(page.name for page in pages)}:
+            path.unlink()
+    for path in pages:
         text = path.read_text(encoding="utf-8")
         write(
             results / path.name,
