@@ -30,7 +30,12 @@ def row(bits: int, options: argparse.Namespace) -> str:
     cells = [f"{len(attacked.hidden)}/{options.draws}", ", ".join(f"`{name}`" for name in found) or "–"]
     campaign = folder / "campaign"
     wall = 30 * options.cpu
-    dokimos.run(folder / "suite", options.verifier, campaign, cpu_seconds=options.cpu, timeout_seconds=wall)
+    dokimos.run(
+        folder / "suite",
+        options.verifier,
+        out=campaign,
+        settings=dokimos.RunSettings(cpu_seconds=options.cpu, timeout_seconds=wall),
+    )
     counts: Counter[tuple[str, Answer]] = Counter()
     for one in dokimos.judge(campaign).judgements:
         if one.verdict is Verdict.CORRECT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dokimos.campaigns.settings import RunSettings
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
@@ -138,3 +139,11 @@ def instance(
 def script(path: Path, **content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path
+
+
+def with_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `run_campaign`: run settings become one object, of 20 seconds unless given."""
+    names = {each.name for each in fields(RunSettings)}
+    own = {name: value for name, value in given.items() if name in names}
+    rest = {name: value for name, value in given.items() if name not in names}
+    return {"settings": RunSettings(**{"timeout_seconds": 20, **own}), **rest}

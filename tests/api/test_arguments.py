@@ -24,9 +24,12 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: dokimos.generate("x", family="dials", seed=-1), "The seed must be at least 0, not -1."),
     (lambda: dokimos.generate("x", family="dials", knobs=[1]), "knobs must be a dictionary or None"),
     (lambda: dokimos.generate(None, family="dials"), "out must be text or a path, not None."),
-    (lambda: dokimos.run("tiny", None, "x"), "or a list of texts or Verifier"),
-    (lambda: dokimos.run("tiny", "reference", "x", timeout_seconds="60"), "must be a number or None"),
-    (lambda: dokimos.run("tiny", "reference", "x", progress=5), "progress must be a function"),
+    (lambda: dokimos.run("tiny", None, out="x"), "or a list of texts or Verifier"),
+    (lambda: dokimos.run("tiny", "reference", out="x", settings=60), "settings must be a RunSettings"),
+    (lambda: dokimos.RunSettings(timeout_seconds="60"), "timeout_seconds must be a number, not '60'."),
+    (lambda: dokimos.RunSettings(memory_bytes=0), "memory_bytes = 0 must be at least 1."),
+    (lambda: dokimos.RunSettings(jobs=0), "The number of jobs must be at least 1, not 0."),
+    (lambda: dokimos.run("tiny", "reference", out="x", progress=5), "progress must be a function"),
     (lambda: dokimos.judge({"campaign": 1}), "or a list of texts or paths, not {'campaign': 1}."),
     (lambda: dokimos.judge("campaign", rules="exat"), "Unknown rule set 'exat'; did you mean 'exact'?"),
     (lambda: dokimos.hide("x", "lock"), "settings must be a HideSettings or None, not 'lock'."),
@@ -113,6 +116,6 @@ def test_a_path_is_taken_wherever_a_file_may_be_named(workplace: Path) -> None:
     assert not dokimos.test_law(law, domain=people, settings=settings, out="found").is_violated
     assert not dokimos.replay_law(Path("found/older.json"), domain=people, allow_code=True)[0].is_violated
     assert dokimos.fuzz_domain(people, Path("pool.json"), size=2).records == 2
-    assert dokimos.init_config(Path("d.toml"), suites=Path("tiny"), verifiers="reference").suites == (
+    assert dokimos.init_config(out=Path("d.toml"), suites=Path("tiny"), verifiers="reference").suites == (
         "tiny",
     )

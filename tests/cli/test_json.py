@@ -68,7 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOKIMOS_HOME", str(folder / "home"))
         library.generate(folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
-        library.run(folder / "suite", "reference", folder / "run")
+        library.run(folder / "suite", "reference", out=folder / "run")
     return folder
 
 

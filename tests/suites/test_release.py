@@ -25,7 +25,7 @@ def tiny(copy_of_tiny: Callable[[Path], Path], tmp_path_factory: pytest.TempPath
 
 def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "run"
-    dokimos.run(tiny, ["reference"], campaign, timeout_seconds=60)
+    dokimos.run(tiny, ["reference"], out=campaign, settings=dokimos.RunSettings(timeout_seconds=60))
     released = dokimos.release(tiny, tmp_path / "bench", campaigns=[campaign], title="Bench", **ABOUT)
     assert released.archive is not None and not released.failed
     with tarfile.open(released.archive) as archive:

@@ -17,10 +17,7 @@ from dokimos.api.arguments import checked
 
 if TYPE_CHECKING:
     from dokimos.api.campaigns import (
-        diagnose_verifier,
         init_config,
-        install_verifier,
-        list_verifiers,
         read_campaign,
         read_config,
         run,
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from dokimos.api.checking import check, read_suite
     from dokimos.api.data import get_data, list_data, make_properties, train_model
     from dokimos.api.difficulty import design, profile
-    from dokimos.api.gating import gate
+    from dokimos.api.gating import gate, write_gate
     from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
     from dokimos.api.law_export import ask_law, export_law
     from dokimos.api.law_guiding import guide_training
@@ -42,6 +39,8 @@ if TYPE_CHECKING:
     from dokimos.api.publishing import label, release
     from dokimos.api.results import audit, explain, judge, report
     from dokimos.api.suites import find_family, generate, list_families, list_suites
+    from dokimos.api.verifiers import diagnose_verifier, install_verifier, list_verifiers
+    from dokimos.campaigns.settings import RunSettings
     from dokimos.constructions.hiding.plants import HideSettings
     from dokimos.core.errors import DokimosError
     from dokimos.core.progress import ProgressUpdate
@@ -60,6 +59,7 @@ __all__ = [
     "ProfileSettings",
     "ProgressUpdate",
     "RepairSettings",
+    "RunSettings",
     "VerifySettings",
     "ablate_hiding",
     "ask_law",
@@ -115,14 +115,12 @@ __all__ = [
     "verify_law",
     "verify_law_rows",
     "watch",
+    "write_gate",
 ]
 
 _NAMES = {
     "api.campaigns": (
-        "diagnose_verifier",
         "init_config",
-        "install_verifier",
-        "list_verifiers",
         "read_campaign",
         "read_config",
         "run",
@@ -142,7 +140,7 @@ _NAMES = {
         "design",
         "profile",
     ),
-    "api.gating": ("gate",),
+    "api.gating": ("gate", "write_gate"),
     "api.hiding": (
         "ablate_hiding",
         "assess_hiding",
@@ -200,6 +198,8 @@ _NAMES = {
         "list_families",
         "list_suites",
     ),
+    "api.verifiers": ("diagnose_verifier", "install_verifier", "list_verifiers"),
+    "campaigns.settings": ("RunSettings",),
     "constructions.hiding.plants": ("HideSettings",),
     "core.errors": ("DokimosError",),
     "core.progress": ("ProgressUpdate",),

@@ -16,6 +16,7 @@ from dokimos.api.campaigns import run
 from dokimos.api.law_instances import AskedInstance, LawWriter, SuiteWriter
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
@@ -242,8 +243,8 @@ def ask_law(
         run(
             exported.suite.folder,
             verifier,
-            Path(folder) / "run",
-            timeout_seconds=settings.seconds,
+            out=Path(folder) / "run",
+            settings=RunSettings(timeout_seconds=settings.seconds),
             progress=tell,
         )
     return tuple(found)

@@ -60,7 +60,7 @@ def _command() -> int:
 
     from dokimos.cli.app import app
     from dokimos.cli.completion import answer_shells, command_for
-    from dokimos.cli.streams import complain
+    from dokimos.cli.streams import complain, in_options
     from dokimos.core.errors import DokimosError, InvalidProof
 
     # This is the only usage error that typer exports; its base class covers all the others.
@@ -70,7 +70,7 @@ def _command() -> int:
         # Not in standalone mode: that would take four lines to say what is wrong with the arguments.
         return command_for(app, sys.argv[1:])(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
-        complain(f"dokimos: {error}")
+        complain(f"dokimos: {in_options(str(error))}")
         return 1 if isinstance(error, InvalidProof) else 2
     except usage_error as error:
         complain(_usage(error))

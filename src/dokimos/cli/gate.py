@@ -9,14 +9,10 @@ import typer
 
 from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.options import (
-    DEFAULT_MEMORY_BYTES,
     ConfigFile,
-    Memory,
+    Given,
     Only,
-    PassEnv,
-    RunsAtATime,
-    Timeout,
-    TrustScripts,
+    run_options,
     settled,
 )
 from dokimos.cli.output import Json, printout
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
 # `dokimos gate`: one command for CI, with an exit code that means something
 
 
+@run_options()
 def gate(
     suite: Annotated[
         list[str] | None,
@@ -66,9 +63,7 @@ def gate(
             "10m or 1h; the most telling come first."
         ),
     ] = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    jobs: RunsAtATime = None,
+    given: Given = None,
     rules: Annotated[
         str,
         typer.Option(
@@ -77,8 +72,6 @@ def gate(
         ),
     ] = "",
     only: Only = None,
-    pass_env: PassEnv = None,
-    trust_scripts: TrustScripts = False,
     as_json: Json = False,
 ) -> None:
     """Run verifiers on suites, judge their answers, and fail if a verifier may not pass.
@@ -89,41 +82,33 @@ def gate(
     contradicts one whose check did not end.
     """
     import dokimos
-    from dokimos.api.campaigns import ConfiguredLimits
     from dokimos.cli.output import listed, one_interrupt, progress_bar
-    from dokimos.core.readable import parse_bytes, parse_seconds
+    from dokimos.core.files import expect_writable, write_whole
     from dokimos.judging.gate import GateFindingKind
     from dokimos.reports.exports import headline, in_order
 
-    limits = ConfiguredLimits(
-        timeout_seconds=timeout,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        budget_seconds=None if budget is None else parse_seconds(budget),
-        jobs=jobs,
+    for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
+        if path is not None:
+            expect_writable(path, what=what, example="gate.xml", made=out)
+            if path.is_file():
+                write_whole(path, "", what=f"the {what}")  # not what an earlier gate said
+    taken = settled(
+        config, suite, verifier, given=given or {}, budget=budget, rules=listed(rules), unused=()
     )
-    unused = ("cpu_seconds", "repeat")
-    taken = settled(config, suite, verifier, limits, rules=listed(rules), unused=unused)
-    limits = taken.limits
     with progress_bar("running") as show, one_interrupt():
         outcome = dokimos.gate(
             taken.suites,
             taken.verifiers,
-            out,
+            out=out,
+            settings=taken.settings,
             baseline=baseline,
             update_baseline=update_baseline,
-            junit=junit,
-            markdown=markdown,
-            html=html,
-            budget_seconds=limits.budget_seconds,
+            budget_seconds=taken.budget_seconds,
             rules=taken.rules,
-            timeout_seconds=limits.timeout_seconds,
-            memory_bytes=limits.memory_bytes or DEFAULT_MEMORY_BYTES,
-            jobs=limits.jobs or 1,
             only=only or (),
-            pass_env=pass_env or (),
-            trust_scripts=trust_scripts,
             progress=show,
         )
+        outcome.write(junit=junit, markdown=markdown, html=html)
     found = in_order(outcome.findings)
     with printout("gate", as_json) as said:
         said.table("findings", map(_row, found))
@@ -185,6 +170,7 @@ def install(
 
 
 @app.command()
+@run_options("pass_env", "trust_scripts")
 def doctor(
     name: Annotated[
         str,
@@ -192,14 +178,13 @@ def doctor(
             help="The verifier to examine, written as for --verifier.", autocompletion=verifier_names
         ),
     ],
-    pass_env: PassEnv = None,
-    trust_scripts: TrustScripts = False,
+    given: Given = None,
     as_json: Json = False,
 ) -> None:
     """Report what is wrong with a verifier on this machine, and how to fix it. Exit code 1 on a problem."""
     import dokimos
 
-    found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
+    found = dokimos.diagnose_verifier(name, settings=dokimos.RunSettings(**given or {}))
     with printout("verifiers doctor", as_json) as out:
         out.table("findings", found.findings)
         for finding in found.findings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -182,3 +183,37 @@ def paused() -> Iterator[None]:
         return
     with _current[-1].paused():
         yield
+
+
+# The library speaks of arguments, the command line of options
+
+
+#: Arguments that messages name in backticks, and whose options are spelled otherwise.
+_SPELLED = {
+    "allow_code": "--allow-code",
+    "authors": "--author",
+    "suites": "--suite",
+    "verifiers": "--verifier",
+    "count": "--count",
+}
+_PLAIN = (
+    "again all baseline budget by campaign config core_only csv data domain drop_easy epsilon exhaustive "
+    "free html in_range jobs json label labelled_only licence limits max_rate model no_code not_scored "
+    "only out pass_env plugin_proofs png profile results rows samples scale search source suite tier "
+    "timeout trust_scripts twins update_baseline url verifier weights within memory cpu"
+)
+_UNITS = ("_seconds", "_bytes")
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with the options of the command line instead of the arguments it names."""
+    return re.sub(r"`([a-z_]+)`", lambda found: _option(found[1]) or found[0], message)
+
+
+def _option(argument: str) -> str:
+    if argument in _SPELLED:
+        return _SPELLED[argument]
+    name = argument
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    return f"--{name.replace('_', '-')}" if name in _PLAIN.split() else ""
