@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import typer
-
 import dokimos
 from dokimos import api
-from dokimos.cli.app import app
+from dokimos.cli.app import command_line
 
 project = "Dokimos"
 author = "The Dokimos maintainers"
@@ -50,7 +48,7 @@ def functions() -> str:
 def commands() -> str:
     """The help of every command, as the terminal shows it."""
     lines = ["# Commands", "", "What `--help` says of each.", ""]
-    pending = [("dokimos", typer.main.get_command(app))]
+    pending = [("dokimos", command_line())]
     while pending:
         name, command = pending.pop(0)
         context = command.context_class(command, info_name=name, max_content_width=100, terminal_width=100)

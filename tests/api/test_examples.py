@@ -13,7 +13,17 @@ import dokimos
 
 #: Each group is one session: a later function uses what an earlier one has made.
 SESSIONS = {
-    "campaigns": ("run", "read_campaign", "watch", "judge", "show", "explain", "report", "gate"),
+    "campaigns": (
+        "run",
+        "read_campaign",
+        "watch",
+        "judge",
+        "show",
+        "explain",
+        "report",
+        "gate",
+        "write_gate",
+    ),
     "attacks": ("attack", "hide", "assess_hiding", "hide_soundness"),
     "audits": ("audit",),
     "configuration": ("init_config", "read_config"),

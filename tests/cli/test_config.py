@@ -119,7 +119,7 @@ def test_init_writes_over_nothing(dokimos: Dokimos, here: Path) -> None:
 def test_no_memory_is_refused(dokimos: Dokimos, suite: Path, here: Path) -> None:
     ran = dokimos("run", suite, "--verifier", "reference", "--memory", "0", "--out", "run")
     assert ran.code == 2 and "'0' is no memory at all" in ran.err
-    Path("dokimos.toml").write_text('[limits]\nmemory = 0\n')
+    Path("dokimos.toml").write_text("[limits]\nmemory = 0\n")
     ran = dokimos("gate", suite, "--verifier", "reference")
     assert ran.code == 2 and "dokimos.toml:2: `memory`: '0' is no memory at all" in ran.err
     assert not Path("run").exists() and not Path("gate").exists()

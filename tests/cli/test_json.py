@@ -11,12 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 
 import dokimos as library
 from dokimos import cli
 from dokimos.api.data import TrainedClassifier
-from dokimos.cli.app import app
+from dokimos.cli.app import command_line
 from dokimos.cli.output import SCHEMA
 from dokimos.constructions.data.brackets import Accuracy, Share
 from dokimos.constructions.data.property_suites import RecordOutcome
@@ -104,7 +103,7 @@ def _takes_json(command: Any) -> bool:
 
 
 def test_every_command_that_prints_a_table_takes_json() -> None:
-    found = dict(_commands(typer.main.get_command(app)))
+    found = dict(_commands(command_line()))
     printing = {path.stem for path in CLI.glob("*.py") if "rich.table" in path.read_text()}
     printing -= {"output"}
     lacking = [

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
+from tests.cli.conftest import invoke
 
 LAW = """import people;
 input x1;
@@ -37,7 +36,7 @@ def model():
 
 def run(*arguments: object) -> Result:
     words = ["law", *map(str, arguments)]
-    return CliRunner().invoke(narrowed(app, words), words)
+    return invoke(words)
 
 
 @pytest.fixture

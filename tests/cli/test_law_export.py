@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import dokimos
 from dokimos.api import law_instances
 from dokimos.checker.check import check
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Instance, Label
 from dokimos.suites.vnnlib.reader import read_vnnlib
+from tests.cli.conftest import invoke
 from tests.cli.test_law_verify import DOMAIN, LAW, trees
 
 
@@ -26,7 +25,7 @@ def run(*arguments: object) -> Result:
 
 
 def _law(*words: str) -> Result:
-    return CliRunner().invoke(narrowed(app, ["law", *words]), ["law", *words])
+    return invoke(["law", *words])
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
+from tests.cli.conftest import invoke
 
 LAW = """import people;
 input x1;
@@ -33,7 +32,7 @@ DECISION = "loan"
 
 def run(*arguments: object) -> Result:
     words = ["law", *map(str, arguments)]
-    return CliRunner().invoke(narrowed(app, words), words)
+    return invoke(words)
 
 
 def trees(low: list[int], high: list[int]) -> str:

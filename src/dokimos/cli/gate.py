@@ -132,10 +132,6 @@ def _row(finding: GateFinding) -> dict[str, object]:
 # `dokimos verifiers`: which are known, which are installed, and how to get the others
 
 
-app = typer.Typer(help="List the known verifiers, which of them are installed, and how to get the others.")
-
-
-@app.callback(invoke_without_command=True)
 def verifiers(context: typer.Context, as_json: Json = False) -> None:
     """List the known verifiers, which of them are installed, and how to get the others."""
     if context.invoked_subcommand is not None:
@@ -155,7 +151,6 @@ def verifiers(context: typer.Context, as_json: Json = False) -> None:
         out.table("verifiers", found, table)
 
 
-@app.command()
 def install(
     name: Annotated[
         str,
@@ -169,7 +164,6 @@ def install(
     typer.echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
 
 
-@app.command()
 @run_options("pass_env", "trust_scripts")
 def doctor(
     name: Annotated[

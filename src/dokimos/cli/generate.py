@@ -16,9 +16,6 @@ from dokimos.cli.output import Json, printout
 # `dokimos generate`: instances whose label is proven
 
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
 def generate(
     context: typer.Context,
     family: Annotated[
@@ -261,10 +258,6 @@ def suites(as_json: Json = False) -> None:
 # `dokimos data`: data sets by name, kept on this machine
 
 
-app = typer.Typer(help="Data sets that `properties` and `train` take by name.", invoke_without_command=True)
-
-
-@app.callback()
 def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets that --data takes by name, and which of them are on this machine."""
     if context.invoked_subcommand is not None:
@@ -289,7 +282,6 @@ def data(context: typer.Context, as_json: Json = False) -> None:
         out.line("--data also takes your own .npz, .csv or .vnnlib file, or a folder of pictures.")
 
 
-@app.command("get")
 def get(
     name: Annotated[
         str,

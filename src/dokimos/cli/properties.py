@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from dokimos.api.data import PropertySuite
 
 
-app = typer.Typer(
-    help="Benchmarks from your own model and data; every label that is written is proven.",
-    no_args_is_help=True,
-)
-
 Model = Annotated[Path, typer.Option(help="The network (.onnx).")]
 Data = Annotated[
     str,
@@ -66,7 +61,7 @@ Restarts = Annotated[int, typer.Option(help="How many starting points PGD has fo
 Steps = Annotated[int, typer.Option(help="How many steps PGD takes.", min=1)]
 
 
-def _at_radius(style: str) -> Callable[..., None]:
+def _at_radius(style: str, about: str) -> Callable[..., None]:
     """The command for a style whose radius is given."""
 
     def command(
@@ -95,18 +90,18 @@ def _at_radius(style: str) -> Callable[..., None]:
         given = {"epsilon": radii, **attack, **kept, **drawn}
         _make(style, model, data, out, timeout, budget, given, as_json)
 
+    command.__doc__ = about
     return command
 
 
-_COMMANDS = {
-    "pgd": "Take correctly classified records that resist PGD, as in the CIFAR-10 ResNet benchmark.",
-    "radius": "Take balls around correctly classified records, as in mnistfc; give one or more radii.",
-}
-for _name, _help in _COMMANDS.items():
-    app.command(_name, help=_help)(_at_radius(_name))
+pgd = _at_radius(
+    "pgd", "Take correctly classified records that resist PGD, as in the CIFAR-10 ResNet benchmark."
+)
+radius = _at_radius(
+    "radius", "Take balls around correctly classified records, as in mnistfc; give one or more radii."
+)
 
 
-@app.command("oval")
 def oval(
     model: Model,
     data: Data,
