@@ -45,6 +45,7 @@ SESSIONS = {
         "init_laws",
         "new_law",
         "check_law",
+        "read_law",
         "format_law",
         "test_law",
         "replay_law",

@@ -77,8 +77,8 @@ def test_a_name_stands_for_its_shipped_suite(
 def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
     with pytest.raises(InputError, match="no folder 'quikc' and no shipped suite"):
         dokimos.read_suite("quikc")
-    with pytest.raises(InputError, match="either a family or --suite"):
-        dokimos.generate("out")
+    with pytest.raises(InputError, match="either a `family` or a `suite`"):
+        dokimos.generate(out="out")
     with pytest.raises(InputError, match="Say what to write"):
         dokimos.report("campaign")
     with pytest.raises(InputError, match="no plug-ins"):
@@ -94,9 +94,11 @@ def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
         lambda: dokimos.report([], html="report.html"),
         lambda: dokimos.explain("campaign", resamples=0),
         lambda: dokimos.explain("campaign", seed=-1),
-        lambda: dokimos.generate("out", family="exclusive-pairs", count=0),
-        lambda: dokimos.generate("out", family="exclusive-pairs", seed=-1),
-        lambda: dokimos.generate("out", family="exclusive-pairs", timeout_seconds=-4),
+        lambda: dokimos.generate(out="out", family="exclusive-pairs", count=0),
+        lambda: dokimos.generate(out="out", family="exclusive-pairs", seed=-1),
+        lambda: dokimos.generate(
+            out="out", family="exclusive-pairs", settings=dokimos.GenerateSettings(timeout_seconds=-4)
+        ),
         lambda: dokimos.test_law([]),
     ],
 )

@@ -13,7 +13,7 @@ from tests.cli.conftest import Dokimos
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("config") / "suite"
-    library.generate(folder, family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
+    library.generate(out=folder, family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
     return folder
 
 

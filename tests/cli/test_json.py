@@ -66,7 +66,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOKIMOS_HOME", str(folder / "home"))
-        library.generate(folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
+        library.generate(
+            out=folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"}
+        )
         library.run(folder / "suite", "reference", out=folder / "run")
     return folder
 

@@ -26,7 +26,7 @@ def test_a_profile_is_found_and_the_same_call_finds_the_same() -> None:
 def test_what_is_found_is_what_generate_makes(tmp_path: object) -> None:
     found = dokimos.design("dials", "d_eff=9", knobs=KNOBS | {"spread": 3}, tries=30, seed=5)
     assert found.is_met
-    made = dokimos.generate(f"{tmp_path}/made", family="dials", knobs=found.knobs, seed=5)
+    made = dokimos.generate(out=f"{tmp_path}/made", family="dials", knobs=found.knobs, seed=5)
     robust = next(e for e in made.suite.entries if (t := e.read_truth()) and t.label.value == "unsat")
     profiled = dokimos.profile(robust.network_path, robust.property_path, out=f"{tmp_path}/profiles")
     (outcome,) = profiled.outcomes

@@ -19,7 +19,10 @@ from dokimos.campaigns.config_file import (
     config_text,
     parse_config,
 )
+from dokimos.campaigns.config_file import added_in_words as added_in_words
+from dokimos.campaigns.config_file import find_config as find_config
 from dokimos.campaigns.config_file import read_config as _read_config
+from dokimos.campaigns.config_file import settle_run as settle_run
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings

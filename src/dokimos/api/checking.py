@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import Cost, default_jobs, each, measured
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.core.records import Table, record_of
 from dokimos.judging.checked_entry import CheckedEntry, check_entry, fault
 from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.suites.folder import Suite, find_suite, read_suite_file, unlabelled_on_purpose
@@ -66,7 +67,7 @@ WORTH_PROCESSES = 24
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedSuite(Brief):
+class CheckedSuite(Brief, Table):
     """A suite, and what the checker says about each of its labels, in the order of its entries.
 
     `cross_checks` has, by name, the result of the comparison with runtimes for each proven label: a label
@@ -89,6 +90,13 @@ class CheckedSuite(Brief):
     def is_proven(self) -> bool:
         """Whether every label is proven."""
         return not self.failed
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each label."""
+        return [
+            record_of(one, "name", "family", "label", "kind", "is_proven", "problem")
+            for one in self.entries
+        ]
 
 
 def check(

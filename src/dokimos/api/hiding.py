@@ -165,7 +165,7 @@ class AblationRow:
 
 
 def hide(
-    out: str | Path, settings: HideSettings | None = None, *, progress: ProgressCallback[None] = ignore
+    settings: HideSettings | None = None, *, out: str | Path, progress: ProgressCallback[None] = ignore
 ) -> HiddenSuite:
     """Make a suite with hidden counterexamples: `dokimos hide`.
 
@@ -176,7 +176,7 @@ def hide(
     same files.
 
     >>> small = dokimos.HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
-    >>> hidden = dokimos.hide("hidden", small)
+    >>> hidden = dokimos.hide(small, out="hidden")
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
     """
@@ -251,9 +251,9 @@ class SoundnessRow:
 
 
 def hide_soundness(
-    out: str | Path,
     settings: HideSettings | None = None,
     *,
+    out: str | Path,
     only: Sequence[str] = (),
     progress: ProgressCallback[None] = ignore,
 ) -> tuple[SoundnessRow, ...]:
@@ -262,7 +262,7 @@ def hide_soundness(
     `only` names the settings to train (default: all 26). Settings that are done already are not trained
     again.
 
-    >>> dokimos.hide_soundness("soundness", only=["cnn9"])
+    >>> dokimos.hide_soundness(out="soundness", only=["cnn9"])
     Traceback (most recent call last):
     dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
     """
@@ -275,7 +275,7 @@ def hide_soundness(
     for one in all_settings:
         if only and one.name not in only:
             continue
-        made = hide(Path(out) / one.name, one.settings, progress=progress)
+        made = hide(one.settings, out=Path(out) / one.name, progress=progress)
         report = made.report or _kept_report(made.suite)
         planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
         rows.append(SoundnessRow(one.name, planted, proven, hidden, one.published))
@@ -315,7 +315,7 @@ def assess_hiding(
 
 
 def ablate_hiding(
-    out: str | Path, settings: HideSettings | None = None, *, progress: ProgressCallback[None] = ignore
+    settings: HideSettings | None = None, *, out: str | Path, progress: ProgressCallback[None] = ignore
 ) -> tuple[AblationRow, ...]:
     """Train with and without each of the two ideas, into folders of `out`: `dokimos hide --ablate`.
 
@@ -325,7 +325,7 @@ def ablate_hiding(
     for two_sided, sliding in ((True, True), (False, True), (True, False), (False, False)):
         chosen = replace(settings or HideSettings(), tier="trained", two_sided=two_sided, sliding=sliding)
         name = f"{'two-sided' if two_sided else 'one-sided'}-{'window' if sliding else 'last-attack'}"
-        made = hide(Path(out) / name, chosen, progress=progress)
+        made = hide(chosen, out=Path(out) / name, progress=progress)
         report = made.report or _kept_report(made.suite)
         planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
         rows.append(AblationRow(two_sided, sliding, planted, proven, hidden))

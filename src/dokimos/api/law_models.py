@@ -50,7 +50,7 @@ class FuzzedPool:
 
 
 def convert_model(
-    model: str | Path, out: str | Path, *, domain: str | Path | None = None
+    model: str | Path, *, out: str | Path, domain: str | Path | None = None
 ) -> ConvertedModel:
     """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
 
@@ -63,7 +63,7 @@ def convert_model(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[18], [40]], [0, 1])
     >>> _ = Path("tree.pkl").write_bytes(pickle.dumps(tree))
-    >>> dokimos.convert_model("tree.pkl", "tree.json").nodes
+    >>> dokimos.convert_model("tree.pkl", out="tree.json").nodes
     3
     """
     path = Path(out)
@@ -91,8 +91,8 @@ def convert_model(
 
 def fuzz_domain(
     domain: str | Path,
-    out: str | Path,
     *,
+    out: str | Path,
     model: str | Path | None = None,
     size: int = 1000,
     seed: int = 0,
@@ -104,7 +104,7 @@ def fuzz_domain(
     source pool:FILE. `model` plays (default: the domain's own model). If interrupted (Ctrl-C), the pool has
     what was found up to then.
 
-    >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
+    >>> dokimos.fuzz_domain("people.py", out="pool.json", size=10).records
     10
     """
     path = Path(out)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from dokimos.api.checking import SuiteSource, check, read_suite
 from dokimos.api.results import judge, report
@@ -16,10 +17,11 @@ from dokimos.core.files import expect_room, write_whole
 from dokimos.core.parallel import each
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.core.records import Table, record_of
 from dokimos.judging.checked_entry import CheckedEntry
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.label_tasks import LabelOutcome, LabelTask, label_instance
-from dokimos.suites.card import Publication
+from dokimos.suites.card import Publication, ReleaseSettings
 from dokimos.suites.folder import Suite, benchmark_name, is_network, pair_suite, read_suite_file
 from dokimos.suites.release import RESULTS, copy_suite, describe, files_in, without_folders, write_archive
 
@@ -52,15 +54,10 @@ class ReleasedSuite(Brief):
 
 def release(
     suite: SuiteSource,
-    out: str | Path,
     *,
+    out: str | Path,
+    settings: ReleaseSettings | None = None,
     campaigns: Sequence[str | Path] = (),
-    title: str | None = None,
-    licence: str | None = None,
-    authors: Sequence[str] = (),
-    version: str = "1.0",
-    published: str | None = None,
-    url: str = "",
     jobs: int | None = None,
     progress: ProgressCallback[CheckedEntry] = ignore,
 ) -> ReleasedSuite:
@@ -68,18 +65,18 @@ def release(
 
     `out` is the folder to write, new or empty. It will hold the suite in the layout of VNN-COMP with its
     proofs, a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with
-    `campaigns`, also their judged results as tables and a page. `licence` must be given for a suite that
-    Dokimos did not make, and `authors` for one that it does not ship. `published` is the date (default:
-    today). Every label is first proven again on the copied files.
+    `campaigns`, also their judged results as tables and a page. `settings` are its title, authors and the
+    like. Every label is first proven again on the copied files.
 
-    >>> released = dokimos.release("tiny", "released", authors=["A. Author"], published="2026-01-31")
+    >>> about = dokimos.ReleaseSettings(authors=["A. Author"], published="2026-01-31")
+    >>> released = dokimos.release("tiny", out="released", settings=about)
     >>> released.archive.name, len(released.checked), len(released.failed)
     ('released.tar.gz', 2, 0)
     >>> dokimos.check("released").is_proven
     True
     """
     source, folder = read_suite(suite), Path(out)
-    about = _publication(source, title, licence, authors, version, published, url)
+    about = _publication(source, settings or ReleaseSettings())
     place = folder.absolute()
     archive = place.with_name(f"{place.name}.tar.gz")
     _expect_room(source, folder, archive)
@@ -104,7 +101,7 @@ def release(
         building.replace(folder)
     except OSError as error:
         at = error.filename or folder
-        raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another `out`.") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     write_archive(folder, place.name, archive)
@@ -120,30 +117,22 @@ def _expect_room(suite: Suite, folder: Path, archive: Path) -> None:
     """Raise InputError unless the folder and the archive can be made without losing anything."""
     expect_room(folder)
     if archive.exists():
-        raise InputError(f"{archive} is already there; choose another --out, or remove it first.")
+        raise InputError(f"{archive} is already there; choose another `out`, or remove it first.")
     if folder.resolve().is_relative_to(suite.folder.resolve()):
-        raise InputError(f"{folder} lies in the suite that is released; choose an --out beside it.")
+        raise InputError(f"{folder} lies in the suite that is released; choose an `out` beside it.")
 
 
-def _publication(
-    suite: Suite,
-    title: str | None,
-    licence: str | None,
-    authors: Sequence[str],
-    version: str,
-    published: str | None,
-    url: str,
-) -> Publication:
+def _publication(suite: Suite, settings: ReleaseSettings) -> Publication:
     made = read_suite_file(suite.folder)
+    title, licence, version, url = settings.title, settings.licence, settings.version, settings.url
+    authors = settings.authors
     if licence is None and made is None:
-        raise InputError(
-            f"{suite.folder} was not made by Dokimos: give its licence with --licence, such as CC-BY-4.0."
-        )
+        raise InputError(f"{suite.folder} was not made by Dokimos: give its `licence`, such as CC-BY-4.0.")
     if not authors and made is not None and made.suite:
         authors = (OWN_AUTHORS,)
     if not authors:
-        raise InputError("A release names its authors; give --author once for each.")
-    day = published or datetime.now(UTC).date().isoformat()
+        raise InputError("A release names its authors; give them as `authors`.")
+    day = settings.published or datetime.now(UTC).date().isoformat()
     try:
         date.fromisoformat(day)
     except ValueError:
@@ -152,7 +141,7 @@ def _publication(
     if not all(text.strip() and text.isprintable() for text in given) or not url.isprintable():
         raise InputError("The title, licence, version, url and authors must be single lines of text.")
     if url and not re.match(r"https?://", url):
-        raise InputError(f"--url {url!r} is not an address; it must begin with https://.")
+        raise InputError(f"`url` {url!r} is not an address; it must begin with https://.")
     name = title or (made and made.suite) or benchmark_name(suite.folder)
     return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
 
@@ -193,7 +182,7 @@ def _write_results(
 
 
 @dataclass(frozen=True, repr=False)
-class LabelledSuite(Brief):
+class LabelledSuite(Brief, Table):
     """A suite, and what is known about each of its instances, in order."""
 
     suite: Suite
@@ -208,6 +197,13 @@ class LabelledSuite(Brief):
     def open(self) -> tuple[LabelOutcome, ...]:
         """The instances that have no label."""
         return tuple(outcome for outcome in self.outcomes if not outcome.label)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each instance."""
+        return [
+            record_of(one, "name", "family", "label", "kind", "by", "margin", "reason")
+            for one in self.outcomes
+        ]
 
 
 def label(
@@ -248,7 +244,7 @@ def _suite(suite: SuiteSource, property: str | Path | None, out: str | Path | No
         return pair_suite(Path(str(suite)), Path(property), folder=None if out is None else Path(out))
     if out is not None:
         raise InputError(
-            "--out is only for a network and its property; the labels of a suite are "
+            "`out` is only for a network and its property; the labels of a suite are "
             "written to its own folder."
         )
     if not isinstance(suite, Suite) and is_network(suite):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
+from dokimos.constructions.recipes import Draw, GenerateSettings, Recipe, parse_recipe, shipped_recipe
 from dokimos.core.errors import InputError
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
@@ -53,47 +52,46 @@ class ShippedSuite:
 
 
 def generate(
-    out: str | Path,
     *,
+    out: str | Path,
     family: str | None = None,
     suite: str | Path | Recipe | None = None,
     knobs: Mapping[str, Any] | None = None,
     seed: int | None = None,
     count: int | None = None,
-    disguise: Sequence[str] = (),
-    lock: int | None = None,
-    timeout_seconds: float | None = None,
+    settings: GenerateSettings | None = None,
     jobs: int | None = None,
-    plugin_proofs: bool = False,
     progress: ProgressCallback[GeneratedInstance] = ignore,
 ) -> GeneratedSuite:
     """Make instances with proven labels, of one family or a whole suite: `dokimos generate`.
 
     `out` is the folder to write, new or empty. Give either a `family`, with its `knobs`, a `seed`, the
-    number of instances (each with its twin), the rewritings to `disguise` them by, and the bits of a parity
-    `lock` that hides the pair (default: no lock); or a `suite`, a shipped suite or a recipe (.toml), which
-    fixes all of these itself; another `seed` makes other draws of it. `plugin_proofs` trusts kinds of proof
-    that other packages add. If interrupted, the same call continues where it stopped.
+    number of instances (each with its twin) and more `settings`; or a `suite`, a shipped suite or a recipe
+    (.toml), which fixes all of these itself; another `seed` makes other draws of it. If interrupted, the
+    same call continues where it stopped.
 
-    >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
+    >>> made = dokimos.generate(out="pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
     >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
     ['sat', 'unsat']
-    >>> dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2}).was_there
+    >>> dokimos.generate(out="pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2}).was_there
     True
     """
+    chosen = settings or GenerateSettings()
     if (family is None) == (suite is None):
-        raise InputError("Give either a family or --suite; see `dokimos families` and `dokimos suites`.")
+        raise InputError(
+            "Give either a `family` or a `suite`; see `dokimos families` and `dokimos suites`."
+        )
     if suite is not None:
-        own: dict[str, Any] = {"count": count, "disguise": disguise or None, "lock": lock}
-        own |= {"timeout": timeout_seconds}
-        for name in [*(knobs or {}), *(name for name, value in own.items() if value is not None)]:
-            raise InputError(f"A suite takes no --{name}; change its recipe instead.")
+        own: dict[str, Any] = {"count": count, "disguise": chosen.disguise, "lock": chosen.lock}
+        own |= {"timeout_seconds": chosen.timeout_seconds}
+        for name in [*(knobs or {}), *(name for name, value in own.items() if value)]:
+            raise InputError(f"A suite takes no `{name}`; change its recipe instead.")
         recipe = _recipe(suite)
         if seed is not None:
             recipe = recipe.drawn_again(_valid_seed(seed))
     else:
         assert family is not None
-        recipe = _family_recipe(family, knobs or {}, seed, count, disguise, lock, timeout_seconds)
+        recipe = _family_recipe(family, knobs or {}, seed, count, chosen)
     folder = Path(out)
     was_there = is_suite_of(folder, recipe)
     all_made: list[GeneratedInstance] = []
@@ -105,7 +103,7 @@ def generate(
         note = f"{made.name}: {made.label}, proven{at}{cost}"
         progress(ProgressUpdate("proving", len(all_made), recipe.size, note, made))
 
-    written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=step)
+    written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=chosen.plugin_proofs, progress=step)
     return GeneratedSuite(written, tuple(all_made), was_there)
 
 
@@ -114,18 +112,12 @@ def _family_recipe(
     knobs: Mapping[str, Any],
     seed: int | None,
     count: int | None,
-    disguise: Sequence[str],
-    lock: int | None,
-    timeout_seconds: float | None,
+    settings: GenerateSettings,
 ) -> Recipe:
-    seconds = 60.0 if timeout_seconds is None else timeout_seconds
-    if not 0 < seconds < math.inf:
-        raise InputError(f"The timeout {seconds} is not a positive number of seconds.")
+    seconds = 60.0 if settings.timeout_seconds is None else settings.timeout_seconds
     if count is not None and count < 1:
         raise InputError(f"The number of instances must be at least 1, not {count}.")
-    if lock is not None and lock < 1:
-        raise InputError(f"A lock must have at least 1 bit, not {lock}.")
-    draw = Draw(family, count or 1, knobs, tuple(disguise), lock=lock)
+    draw = Draw(family, count or 1, knobs, settings.disguise, lock=settings.lock)
     return Recipe("", _valid_seed(seed or 0), seconds, (draw,))
 
 

@@ -1,5 +1,8 @@
 """Runs every planned job that is not finished yet, and records each one as it finishes.
 
+if TYPE_CHECKING:
+    import dokimos
+
 A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/`` while
 jobs run.
 """
@@ -12,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
@@ -23,9 +27,13 @@ from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import only_one
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
+from dokimos.core.records import Table, record_of
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.execution.usage import end_strays
 from dokimos.verifiers.execution.warm_worker import WarmWorkers
+
+if TYPE_CHECKING:
+    import dokimos
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,11 @@ class Progress:
 
 
 @dataclass(frozen=True, repr=False)
-class Campaign(Brief):
-    """A campaign as stored on disk: its manifest and all finished runs."""
+class Campaign(Brief, Table):
+    """A campaign as stored on disk: its manifest and all finished runs.
+
+    `judge` is the public function of that name, which says what the options are.
+    """
 
     folder: Path
     manifest: Manifest
@@ -51,6 +62,23 @@ class Campaign(Brief):
         if self.manifest.published is not None:
             return len(self.records)
         return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
+
+    def judge(self, **options: Any) -> dokimos.JudgedCampaigns:
+        """Judge every answer: `dokimos.judge`."""
+        import dokimos
+
+        return dokimos.judge(self.folder, **options)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each finished run."""
+        return [
+            record_of(
+                run,
+                *("verifier", "verifier_version", "suite", "instance", "family", "repeat", "answer"),
+                *("wall_seconds", "cpu_seconds", "peak_memory_bytes", "detail"),
+            )
+            for run in self.records
+        ]
 
 
 def read_campaign(folder: Path) -> Campaign:

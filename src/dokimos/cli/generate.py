@@ -105,17 +105,19 @@ def generate(
             raise InputError(f"{name} says how to search for a profile; give --profile as well.")
     with progress_bar("proving") as show:
         made = dokimos.generate(
-            out or "",
+            out=out or "",
             family=family,
             suite=suite,
             knobs=knobs,
             seed=seed,
             count=count,
-            disguise=listed(disguise or ""),
-            lock=lock,
-            timeout_seconds=timeout,
+            settings=dokimos.GenerateSettings(
+                disguise=tuple(listed(disguise or "")),
+                lock=lock,
+                timeout_seconds=timeout,
+                plugin_proofs=plugin_proofs,
+            ),
             jobs=jobs,
-            plugin_proofs=plugin_proofs,
             progress=show,
         )
     drawn: Counter[str] = Counter()

@@ -128,7 +128,7 @@ def hide(
     with progress_bar("hiding") as show, printout("hide", as_json) as said:
         if soundness:
             settings_done = []
-            for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
+            for one in dokimos.hide_soundness(out=out, settings=settings, only=listed(only), progress=show):
                 settings_done.append(one)
                 said.line(
                     f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven; published: "
@@ -137,7 +137,7 @@ def hide(
             said.table("settings", settings_done)
             return
         if ablate:
-            rows = dokimos.ablate_hiding(out, settings, progress=show)
+            rows = dokimos.ablate_hiding(out=out, settings=settings, progress=show)
             said.table("ablation", rows)
             said.line("margin at the plant, trained on: planted, proven, hidden")
             for row in rows:
@@ -145,7 +145,7 @@ def hide(
                 window = "the window" if row.sliding else "the last attack"
                 said.line(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
             return
-        made = dokimos.hide(out, settings, progress=show)
+        made = dokimos.hide(out=out, settings=settings, progress=show)
         for sentence in _made(out, made.was_there, len(made.suite.entries), dict(made.report), settings):
             said.line(sentence)
 

@@ -131,7 +131,7 @@ def convert(
     """
     import dokimos
 
-    made = dokimos.convert_model(model, out, domain=domain)
+    made = dokimos.convert_model(model, out=out, domain=domain)
     on = f"{made.rows:,} row{'s' * (made.rows != 1)} and {made.random:,} random records"
     typer.echo(
         f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes; decides as {model} "

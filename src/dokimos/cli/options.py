@@ -173,7 +173,7 @@ def settled(
     unused: tuple[str, ...],
 ) -> SettledRun:
     """What to run. What the configuration file adds to the command line is printed before the first run."""
-    from dokimos.campaigns.config_file import added_in_words, find_config, settle_run
+    from dokimos.api.campaigns import added_in_words, find_config, settle_run
     from dokimos.cli.output import say
     from dokimos.core.readable import parse_seconds
 

@@ -83,12 +83,12 @@ def _at_radius(style: str, about: str) -> Callable[..., None]:
         vnnlib: VnnLib = "1",
         as_json: Json = False,
     ) -> None:
-        radii, bounded = parse_numbers(epsilon), parse_limits(limits)
-        attack = {"restarts": restarts, "steps": steps}
-        kept = {"labelled_only": labelled_only, "twins": twins, "drop_easy": drop_easy, "vnnlib": vnnlib}
-        drawn = {"count": count, "seed": seed, "normalise": normalise, "limits": bounded}
-        given = {"epsilon": radii, **attack, **kept, **drawn}
-        _make(style, model, data, out, timeout, budget, given, as_json)
+        attack: dict[str, Any] = {"restarts": restarts, "steps": steps}
+        kept: dict[str, Any] = {"labelled_only": labelled_only, "twins": twins}
+        kept |= {"drop_easy": drop_easy, "vnnlib": vnnlib}
+        kept |= {"normalise": normalise, "limits": parse_limits(limits)}
+        drawn = {"epsilon": parse_numbers(epsilon), "count": count, "seed": seed}
+        _make(style, model, data, out, timeout, budget, drawn, {**attack, **kept}, as_json)
 
     command.__doc__ = about
     return command
@@ -128,10 +128,11 @@ def oval(
     shares = parse_numbers(weights)
     if len(shares) != 2:
         raise InputError("--weights takes two numbers, such as 1/3,2/3.")
-    search = {"weights": shares, "largest": parse_number(largest), "tolerance": parse_number(tolerance)}
-    kept = {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    drawn = {"count": images, "seed": seed, "normalise": normalise, "limits": parse_limits(limits)}
-    _make("oval", model, data, out, timeout, budget, {**search, **kept, **drawn}, as_json)
+    how: dict[str, Any] = {"weights": shares, "largest": parse_number(largest)}
+    how |= {"tolerance": parse_number(tolerance)}
+    how |= {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    how |= {"normalise": normalise, "limits": parse_limits(limits)}
+    _make("oval", model, data, out, timeout, budget, {"count": images, "seed": seed}, how, as_json)
 
 
 def _make(
@@ -141,7 +142,8 @@ def _make(
     out: Path,
     timeout: float | None,
     budget: str | None,
-    given: dict[str, Any],
+    drawn: dict[str, Any],
+    how: dict[str, Any],
     as_json: bool,
 ) -> None:
     import dokimos
@@ -154,11 +156,12 @@ def _make(
             style,
             model,
             data,
-            out,
-            timeout_seconds=timeout,
-            budget_seconds=budget_seconds,
+            out=out,
+            settings=dokimos.PropertySettings(
+                timeout_seconds=timeout, budget_seconds=budget_seconds, **how
+            ),
             progress=show,
-            **given,
+            **drawn,
         )
     with printout(f"properties {style}", as_json) as said:
         _report(made, said)
@@ -260,18 +263,20 @@ def train(
     with progress_bar("training") as show:
         made = dokimos.train_model(
             architecture,
-            out,
+            out=out,
             data=data,
-            adversarial=None if adversarial is None else parse_number(adversarial),
-            certified=None if certified is None else parse_number(certified),
-            bounds=bounds,
+            settings=dokimos.TrainSettings(
+                adversarial=None if adversarial is None else parse_number(adversarial),
+                certified=None if certified is None else parse_number(certified),
+                bounds=bounds,
+                batch=batch,
+                normalise=normalise,
+                inside=inside,
+                limits=parse_limits(limits),
+                evaluate=evaluate,
+            ),
             epochs=epochs,
-            batch=batch,
             seed=seed,
-            normalise=normalise,
-            inside=inside,
-            limits=parse_limits(limits),
-            evaluate=evaluate,
             progress=show,
         )
     accuracy, radius = made.accuracy, show_radius(made.radius)

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from dokimos import __version__
-from dokimos.constructions.data.brackets import MOST_RADIUS, Bracket, Effort, asked_at, brackets, prove_at
+from dokimos.constructions.data.brackets import (
+    LARGEST,
+    MOST_RADIUS,
+    TOLERANCE,
+    Bracket,
+    Effort,
+    asked_at,
+    brackets,
+    prove_at,
+)
 from dokimos.constructions.data.classifier import Classifier
 from dokimos.constructions.data.data_set import DataSet, Records
 from dokimos.core.errors import InputError, InvalidProof
@@ -38,6 +47,34 @@ class Style(Enum):
     PGD = "pgd"
     RADIUS = "radius"
     OVAL = "oval"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropertySettings:
+    """How a suite of properties is made: see `dokimos.make_properties`.
+
+    `normalise` says how a record is normalised before the network gets it, `limits` which values it may
+    have. PGD has `restarts` and `steps`. The style "oval" weighs the proven and the broken radius by
+    `weights`, up to `largest`, each within `tolerance`. `labelled_only` leaves out instances without a
+    label; `twins` makes two instances of each record, at the proven and at the broken radius; `drop_easy`
+    leaves out what root bounds prove. `budget_seconds` chooses the count and the time limit so that all
+    instances together take no longer; a time limit that is given stays, and a count that is given is not
+    exceeded. `vnnlib` is the version of the properties.
+    """
+
+    normalise: str | None = None
+    limits: tuple[float, float] | None = (0.0, 1.0)
+    restarts: int = 5
+    steps: int = 100
+    weights: tuple[float, float] = (1 / 3, 2 / 3)
+    largest: float = LARGEST
+    tolerance: float = TOLERANCE
+    timeout_seconds: float | None = None
+    budget_seconds: float | None = None
+    labelled_only: bool = False
+    twins: bool = False
+    drop_easy: bool = False
+    vnnlib: str = "1"
 
 
 @dataclass(frozen=True, kw_only=True)
