@@ -99,8 +99,9 @@ def test_the_table_says_where_each_name_is() -> None:
         assert inspect.unwrap(getattr(dokimos, match[2])) is getattr(import_module(match[1]), match[2])
 
 
-TYPES = """Suite Instance Label Truth Campaign RunRecord JudgedCampaigns Judgement Verdict WrittenReport Verifier
-Law LawResult TestedLaws VerifiedLaw CheckedSuite LabelledSuite GateOutcome Explanation Network Property"""
+TYPES = """Suite Instance Label Truth Campaign RunRecord JudgedCampaigns Judgement Verdict WrittenReport
+Verifier Law LawResult TestedLaws VerifiedLaw CheckedSuite LabelledSuite GateOutcome Explanation
+Network Property"""
 
 
 def test_what_functions_return_can_be_annotated() -> None:

@@ -104,7 +104,7 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for changed, message in [
-        ({"authors": []}, "give --author"),
+        ({"authors": []}, "give them as `authors`"),
         ({"published": "yesterday"}, "not a date"),
         ({"url": "ftp"}, "not an address"),
         ({"authors": ["A\nB"]}, "single lines"),

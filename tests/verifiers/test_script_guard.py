@@ -185,7 +185,7 @@ def test_absolute_paths_are_refused_without_namespaces(
         assert trouble is None
         return
     assert trouble is not None and trouble.startswith(f"{script}:2: calls {called}, but this system has no")
-    with pytest.raises(VerifierUnavailable, match="--trust-scripts"):
+    with pytest.raises(VerifierUnavailable, match="`trust_scripts`"):
         script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=False)
     assert script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=True) == (
         script_guard.Invocation(("true",), guard=TRUSTED)

@@ -126,7 +126,7 @@ def check(
     """
     if core_only and plugin_proofs:
         raise InputError(
-            "The trusted core has no plug-ins; give either --core-only or --plugin-proofs, not both."
+            "The trusted core has no plug-ins; give either `core_only` or `plugin_proofs`, not both."
         )
     found = read_suite(suite, make=not core_only)
     unlabelled = _unlabelled(found)

@@ -100,7 +100,7 @@ def attack(
     if not wanted:
         raise InputError(
             f"{found.folder}: every instance is labelled unsat, so there is nothing to find; give "
-            "--all to attack them anyway."
+            "`include_unsat` to attack them anyway."
         )
     tasks = [AttackTask(entry, name, budget_seconds, seed) for entry in wanted for name in names]
 

@@ -201,7 +201,7 @@ def _repair(laws: LawSource, model: Any, domain: str | Path | None, settings: Re
     first = domains[0]
     if first is None or any(each is None or each.name != first.name for each in domains):
         raise InputError(
-            "The laws of a repair must have one domain; give --domain, or repair for one law at a time."
+            "The laws of a repair must have one domain; give a `domain`, or repair for one law at a time."
         )
     found = with_table(first)
     loaded = load_model(model, found) if isinstance(model, str | Path) else model
@@ -271,7 +271,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
     laws = {folder / f"{name}.law": text for name, text in made.laws.items()}
     for path in (domain, *laws):
         if path.exists():
-            raise InputError(f"{path}: already exists; choose another folder with --out.")
+            raise InputError(f"{path}: already exists; choose another folder for `out`.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

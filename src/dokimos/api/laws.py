@@ -280,11 +280,11 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:
     if domain is None or domain.layout is None:
-        raise InputError(f"--by {by}: no domain names the features; give one with --domain.")
+        raise InputError(f"`by` {by}: no domain names the features; give a `domain`.")
     try:
         domain.layout.named(by)
     except InputError as problem:
-        raise InputError(f"--by {by}: {problem}.") from None
+        raise InputError(f"`by` {by}: {problem}.") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -355,7 +355,7 @@ def _refuse_code(
         *most, last = named
         raise InputError(
             f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; if "
-            "you trust that, give --allow-code."
+            "you trust that, give `allow_code`."
         )
 
 

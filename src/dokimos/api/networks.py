@@ -231,7 +231,7 @@ def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) ->
         return found
     if not place:
         raise InputError(
-            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign with --campaign."
+            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign in `campaigns`."
         )
     suite = read_suite(place)
     return suite, suite.entry(name)

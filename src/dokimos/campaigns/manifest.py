@@ -197,7 +197,7 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     if changes:
         raise InputError(
             f"The campaign in {folder} was started differently: {'; '.join(changes)}; run it as it "
-            "was started, give --again if a verifier has changed, or choose another folder with --out."
+            "was started, give `again` if a verifier has changed, or choose another folder for `out`."
         )
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(
@@ -239,7 +239,7 @@ def require_what_was_run(
             if found_sha256 != expected:
                 raise UnreadableFile(
                     path,
-                    "it is not the file that was run; restore it, or give the suite's folder with --suite.",
+                    "it is not the file that was run; restore it, or give the suite's folder in `suites`.",
                 )
 
 

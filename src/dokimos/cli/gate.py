@@ -16,6 +16,7 @@ from dokimos.cli.options import (
     settled,
 )
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
@@ -184,7 +185,7 @@ def doctor(
         for finding in found.findings:
             out.line(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
             if finding.remedy:
-                out.line(f"      what to do: {finding.remedy}")
+                out.line(f"      what to do: {in_options(finding.remedy)}")
         out.line(f"environment variables that it gets: {', '.join(found.variables)}")
         if not found.can_be_run:
             raise typer.Exit(1)

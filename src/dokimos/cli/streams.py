@@ -188,32 +188,31 @@ def paused() -> Iterator[None]:
 # The library speaks of arguments, the command line of options
 
 
-#: Arguments that messages name in backticks, and whose options are spelled otherwise.
-_SPELLED = {
-    "allow_code": "--allow-code",
+#: Arguments that messages name in backticks and whose options have other names.
+_OPTIONS = {
+    "allow_code=False": "--no-code",
     "authors": "--author",
+    "campaigns": "--campaign",
+    "include_unsat": "--all",
+    "label_seconds": "--label",
     "suites": "--suite",
     "verifiers": "--verifier",
-    "count": "--count",
 }
-_PLAIN = (
-    "again all baseline budget by campaign config core_only csv data domain drop_easy epsilon exhaustive "
-    "free html in_range jobs json label labelled_only licence limits max_rate model no_code not_scored "
-    "only out pass_env plugin_proofs png profile results rows samples scale search source suite tier "
-    "timeout trust_scripts twins update_baseline url verifier weights within memory cpu"
+_ARGUMENTS = frozenset(
+    """again allow_code baseline budget_seconds by config core_only count csv data disguise domain drop_easy
+    epsilon free html in_range jobs json labelled_only licence limits lock model not_scored only out
+    pass_env plugin_proofs png profile results rows samples scale search source suite tier timeout_seconds
+    tolerances trust_scripts twins url weights within""".split()  # noqa: SIM905
 )
-_UNITS = ("_seconds", "_bytes")
+_UNITS = re.compile(r"_(?:seconds|bytes)$")
 
 
 def in_options(message: str) -> str:
     """A message of the library, with the options of the command line instead of the arguments it names."""
-    return re.sub(r"`([a-z_]+)`", lambda found: _option(found[1]) or found[0], message)
+    return re.sub(r"`([a-z_]+(?:=False)?)`", lambda found: _option(found[1]) or found[0], message)
 
 
 def _option(argument: str) -> str:
-    if argument in _SPELLED:
-        return _SPELLED[argument]
-    name = argument
-    for unit in _UNITS:
-        name = name.removesuffix(unit)
-    return f"--{name.replace('_', '-')}" if name in _PLAIN.split() else ""
+    if argument in _OPTIONS:
+        return _OPTIONS[argument]
+    return f"--{_UNITS.sub('', argument).replace('_', '-')}" if argument in _ARGUMENTS else ""

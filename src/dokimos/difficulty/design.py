@@ -98,11 +98,11 @@ def parse_profile(text: str, within: str) -> WantedProfile:
         word, equals, number = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise InputError(
-                f"--profile: {part.strip()!r} is not NAME=VALUE; write it like U=0.9,d_eff=20."
+                f"`profile`: {part.strip()!r} is not NAME=VALUE; write it like U=0.9,d_eff=20."
             )
         name = _component(word)
         if name in values:
-            raise InputError(f"--profile: {word} is given twice.")
+            raise InputError(f"`profile`: {word} is given twice.")
         values[name] = _wanted_profile_value(word, name, number)
     return WantedProfile(values, _share(within))
 
@@ -112,7 +112,7 @@ def _component(word: str) -> str:
     name = word if word in CANONICAL else _SPELLINGS.get(word) or by_symbol.get(word) or word
     if name not in CANONICAL and name not in EXTRAS:
         raise unknown_name(
-            "component in --profile", word, ["M", "G_IBP", "U", "A_tau", "d_eff", *EXTRAS.shipped]
+            "component in `profile`", word, ["M", "G_IBP", "U", "A_tau", "d_eff", *EXTRAS.shipped]
         )
     return name
 
@@ -123,13 +123,13 @@ def _wanted_profile_value(word: str, name: str, number: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"--profile: {word} must be a number, not {number[:40]!r}.")
+        raise InputError(f"`profile`: {word} must be a number, not {number[:40]!r}.")
     most = _MOST.get(name, math.inf)
     if name in _POSITIVE and value <= 0:
-        raise InputError(f"--profile: {word} of a robust instance must be above 0, not {value:g}.")
+        raise InputError(f"`profile`: {word} of a robust instance must be above 0, not {value:g}.")
     if not 0 <= value <= most and not name.endswith("_bound"):
         ends = "at least 0" if most == math.inf else f"in [0, {most:g}]"
-        raise InputError(f"--profile: {word} must be {ends}, not {value:g}{_WHY.get(name, '')}.")
+        raise InputError(f"`profile`: {word} must be {ends}, not {value:g}{_WHY.get(name, '')}.")
     return value
 
 
@@ -137,7 +137,7 @@ def _share(text: str) -> float:
     match = re.fullmatch(r" *([0-9]{1,6}(?:\.[0-9]{1,9})?) *(%?) *", text)
     share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < share < 1:
-        raise InputError(f"--within is {text!r}; write a share between 0 and 1, such as 10% or 0.1.")
+        raise InputError(f"`within` is {text!r}; write a share between 0 and 1, such as 10% or 0.1.")
     return share
 
 

@@ -139,7 +139,7 @@ def import_results(
             f"{results}: has results on {', '.join(known)}, but none on {', '.join(sorted(names))}."
         )
     if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
-        raise InputError(f"--not-scored {unknown[0]}: {results} has no results of this tool.")
+        raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
     matchers = {suite.name: _Matcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
         table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables

@@ -175,7 +175,7 @@ def finding(scripts: Iterable[Path]) -> Finding:
     if has_namespaces():
         return Finding(f"its scripts run in {IN_NAMESPACES}", True)
     if trouble := refusal(scripts):
-        return Finding(trouble, False, "allow user namespaces here, or give --trust-scripts")
+        return Finding(trouble, False, "allow user namespaces here, or give `trust_scripts`")
     return Finding(f"this system has no namespaces; its scripts run with {BY_STAND_INS}", True)
 
 
@@ -191,7 +191,7 @@ def refusal(scripts: Iterable[Path]) -> str | None:
             if found is not None:
                 return (
                     f"{script}:{number}: calls {found[0]}, but this system has no namespaces to protect "
-                    "your processes; allow user namespaces, or give --trust-scripts."
+                    "your processes; allow user namespaces, or give `trust_scripts`."
                 )
     return None
 

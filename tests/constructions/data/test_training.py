@@ -170,7 +170,7 @@ def test_own_data_has_its_own_range_and_at_least_two_classes(tmp_path: Path) -> 
     np.savez(tmp_path / "own.npz", x=wide, y=labels)
     np.savez(tmp_path / "one.npz", x=wide, y=0 * labels)
     given: dict[str, Any] = {"out": tmp_path, "epochs": 1, "evaluate": 2}
-    with pytest.raises(InputError, match="scale the data, or give --limits"):
+    with pytest.raises(InputError, match="scale the data, or give as `limits`"):
         dokimos.train_model("digits-fc", data=tmp_path / "own.npz", **given)
     with pytest.raises(InputError, match="a classifier needs records of two classes"):
         dokimos.train_model(

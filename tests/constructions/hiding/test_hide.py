@@ -188,5 +188,5 @@ def test_shapes_are_read() -> None:
 
 def test_a_transformer_has_no_certified_base(tmp_path: Path) -> None:
     settings = replace(TINY, architecture="vit", input_shape=(1, 3, 3))
-    with pytest.raises(ConstructionFailed, match="--tier trained"):
+    with pytest.raises(ConstructionFailed, match="the `tier` trained"):
         dokimos.hide(out=tmp_path / "out", settings=settings)

@@ -157,7 +157,7 @@ def test_law(
     expect_search(settings.search)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     if settings.search != "random" and (settings.max_rate or has_rates(plan)):
-        message = "rates and means need a random sample, not a guided search; use --search random"
+        message = "rates and means need a random sample, not a guided search; use the `search` random"
         raise InputError(f"{law.name}: {message}.")
     source = find_source(settings.source, plan.domain)
     if settings.in_range and plan.domain.layout is None:
