@@ -108,7 +108,7 @@ def test_what_no_command_foresees_gets_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise problem
 
-    monkeypatch.setattr("dokimos.api.checking.find_suite", fail)
+    monkeypatch.setattr("dokimos.api.suites.find_suite", fail)
     ran = dokimos("check", "quick")
     assert ran.code == code
     assert said in ran.err

@@ -62,7 +62,7 @@ def test_every_long_command_is_heard_of(
         done.wait(1.0)
         raise OSError(1, "done", str(tmp_path))
 
-    monkeypatch.setattr("dokimos.api.suites.list_families", slow)
+    monkeypatch.setattr("dokimos.api.families.list_families", slow)
     ran = dokimos("families")
     assert ran.err.startswith("dokimos families: at work for ")
     assert ran.out == ""

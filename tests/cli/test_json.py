@@ -14,7 +14,7 @@ import pytest
 
 import dokimos as library
 from dokimos import cli
-from dokimos.api.data import TrainedClassifier
+from dokimos.api.models import TrainedClassifier
 from dokimos.cli.app import command_line
 from dokimos.cli.output import SCHEMA
 from dokimos.constructions.data.brackets import Accuracy, Share

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.campaigns.campaign import Campaign, Progress, run_campaign
 from dokimos.campaigns.campaign import read_campaign as _read_campaign
 from dokimos.campaigns.config_file import (

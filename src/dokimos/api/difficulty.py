@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.recipes import Draw, Recipe
 from dokimos.core.errors import InputError, packages_missing

@@ -13,7 +13,6 @@ from typing import Any
 
 from dokimos import __version__
 from dokimos.api.campaigns import run
-from dokimos.api.law_instances import AskedInstance, LawWriter, SuiteWriter
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
@@ -28,6 +27,7 @@ from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.law_suites import AskedInstance, LawWriter, SuiteWriter
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.api.checking import read_suite
+from dokimos.api.suites import read_suite
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.readable import Brief
 from dokimos.judging.bulk import locate

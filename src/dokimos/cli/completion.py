@@ -42,7 +42,7 @@ def _completing(kind: str, *, several: bool = False, folders: bool = False) -> C
     """
 
     def complete(incomplete: str) -> list[str]:
-        from dokimos.api.known_names import NameKind, known_names
+        from dokimos.api.names import NameKind, known_names
 
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
         names = [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]

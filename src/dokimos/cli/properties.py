@@ -12,7 +12,7 @@ from dokimos.cli.options import parse_limits, parse_number, parse_numbers, show_
 from dokimos.cli.output import Json, Printout, printout
 
 if TYPE_CHECKING:
-    from dokimos.api.data import PropertySuite
+    from dokimos.api.models import PropertySuite
 
 
 Model = Annotated[Path, typer.Option(help="The network (.onnx).")]

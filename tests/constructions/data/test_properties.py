@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dokimos
-from dokimos.api.data import within
+from dokimos.api.models import within
 from dokimos.checker.check import check
 from dokimos.constructions.data.brackets import Effort, brackets
 from dokimos.constructions.data.catalogue import load_data

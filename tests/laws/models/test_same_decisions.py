@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dokimos
-from dokimos.api import law_instances
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout, integer, real
 from dokimos.laws.models import estimators
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.same_decisions import expect_same_decisions
 from dokimos.laws.models.trees import Ensemble
+from dokimos.laws.proving import law_suites
 from dokimos.laws.proving.network_closing import NetworkReach
 from dokimos.laws.proving.product_layers import ProductInstance
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
@@ -207,14 +207,14 @@ def test_a_product_that_is_not_the_network_is_not_written(
     )
     (folder / "more.law").write_text(f"import small; {law(MORE).text}")
     (folder / "net.onnx").write_bytes(network(1))
-    own = law_instances.product_instance
+    own = law_suites.product_instance
 
     def other(read: Any, lowered: Any) -> ProductInstance:
         made = own(read, lowered)
         return replace(made, inputs=made.inputs[::-1])
 
     with monkeypatch.context() as patched:
-        patched.setattr(law_instances, "product_instance", other)
+        patched.setattr(law_suites, "product_instance", other)
         with pytest.raises(InputError, match=r"more: the product of 2 copies of net\.onnx decides"):
             dokimos.export_law("more.law", model="net.onnx", out="suite", labelled=False)
     assert not (folder / "suite/onnx").exists()

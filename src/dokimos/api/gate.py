@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites
-from dokimos.api.checking import SuiteSource
 from dokimos.api.results import judge, report
+from dokimos.api.suites import SuiteSource
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.manifest import read_manifest

@@ -1,4 +1,4 @@
-"""`data`: data sets by name, kept on this machine."""
+"""Models and data: data sets by name, properties from a model and data, and reference networks."""
 
 from __future__ import annotations
 

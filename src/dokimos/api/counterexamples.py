@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.constructions.hiding.labelled import building_folder, building_place, write_suite
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.hiding.plants import parse_shape as parse_shape
