@@ -80,5 +80,6 @@ def test_the_session_of_the_documentation_runs(
     workplace: Path, run_examples: Callable[[str, str], None]
 ) -> None:
     page = Path(__file__).parents[2] / "docs" / "python.md"
-    (session,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    run_examples(session, "docs/python.md")
+    session = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(session) == 10
+    run_examples("\n".join(session), "docs/python.md")

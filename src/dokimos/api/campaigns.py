@@ -1,4 +1,4 @@
-"""`run` and `watch`: run verifiers on suites, and follow a campaign while it runs."""
+"""Campaigns: run verifiers on suites, follow and read what they did, and the settings in `dokimos.toml`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.campaigns.campaign import Campaign, Progress, run_campaign
@@ -29,13 +29,13 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.judging.bulk import CampaignWatcher, WatchedCampaign
-from dokimos.judging.probes import write_probes
-from dokimos.judging.rules import rule_sets
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import Suite, with_pairs
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import catalogue, installed
+
+if TYPE_CHECKING:
+    from dokimos.judging.bulk import CampaignWatcher, WatchedCampaign
 
 #: The fraction of each second that judging may take while a campaign is watched; the rest is judged later.
 _JUDGING_SECONDS = 0.5
@@ -134,6 +134,8 @@ def campaign_suites(
 
 def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:
     """For each suite, a suite of probes, kept in the campaign's folder."""
+    from dokimos.judging.probes import write_probes
+
     found = []
     for suite in suites:
         entries = cast("tuple[SuiteEntry, ...]", suite.instances)
@@ -177,6 +179,8 @@ def watch(
     >>> seen.glance.state.value, [judgement.verdict.value for judgement in seen.judgements]
     ('finished', ['correct', 'correct'])
     """
+    from dokimos.judging.bulk import CampaignWatcher
+
     if not 0 < every_seconds < math.inf:
         raise InputError(
             f"The time between two looks must be a positive number of seconds, not {every_seconds:g}."
@@ -225,6 +229,8 @@ def init_config(
     >>> [verifier.given for verifier in made.verifiers]
     ['reference', 'mine=tools/mine']
     """
+    from dokimos.judging.rules import rule_sets
+
     path = Path(out)
     if path.exists():
         raise InputError(f"{path}: already exists; edit it, or choose another file for `out`.")

@@ -11,16 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dokimos.api.results import judge, report
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_room, write_whole
 from dokimos.core.parallel import Cost, default_jobs, each, measured
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
-from dokimos.judging.checked_entry import CheckedEntry, check_entry, fault
-from dokimos.judging.judged_campaign import JudgedCampaigns
-from dokimos.judging.label_tasks import LabelOutcome, LabelTask, label_instance
 from dokimos.suites.card import Publication, ReleaseSettings
 from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.suites.folder import (
@@ -32,10 +28,12 @@ from dokimos.suites.folder import (
     read_suite_file,
     unlabelled_on_purpose,
 )
-from dokimos.suites.release import RESULTS, copy_suite, describe, files_in, without_folders, write_archive
 
 if TYPE_CHECKING:
     from dokimos.constructions.generation import GeneratedInstance
+    from dokimos.judging.checked_entry import CheckedEntry
+    from dokimos.judging.judged_campaign import JudgedCampaigns
+    from dokimos.judging.label_tasks import LabelOutcome
     from dokimos.runtimes.cross_check import CrossCheck
 
 
@@ -141,6 +139,8 @@ def check(
     >>> [compared.runtime for compared in checked.cross_checks.values()]
     ['onnxruntime', 'onnxruntime']
     """
+    from dokimos.judging.checked_entry import check_entry
+
     if core_only and plugin_proofs:
         raise InputError(
             "The trusted core has no plug-ins; give either `core_only` or `plugin_proofs`, not both."
@@ -183,6 +183,8 @@ def _check_one(
     checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
 ) -> tuple[CheckedEntry, CrossCheck | None]:
     """What the checker says about an entry, and, if it is proven, the comparison with runtimes."""
+    from dokimos.judging.checked_entry import fault
+
     checked = checker(entry)
     if not compare or not checked.is_proven:
         return checked, None
@@ -254,6 +256,8 @@ def release(
     >>> dokimos.check("released").is_proven
     True
     """
+    from dokimos.suites.release import RESULTS, copy_suite, describe, write_archive
+
     source, folder = read_suite(suite), Path(out)
     about = _publication(source, settings or ReleaseSettings())
     place = folder.absolute()
@@ -327,6 +331,8 @@ def _publication(suite: Suite, settings: ReleaseSettings) -> Publication:
 
 def _judged(suite: Suite, campaigns: Sequence[str | Path]) -> JudgedCampaigns:
     """The campaigns, judged by the suite. Raises InputError if they ran on other files."""
+    from dokimos.api.results import judge
+
     judged = judge(campaigns, suites=[suite.folder])
     known = {entry.network_sha256 for entry in suite.entries}
     for (run_suite, instance), facts in judged.facts.items():
@@ -345,6 +351,9 @@ def _write_results(
 
     They contain no paths on the machine that ran them, or on this one.
     """
+    from dokimos.api.results import report
+    from dokimos.suites.release import files_in, without_folders
+
     folder.mkdir()
     report(judged, html=folder / "report.html", csv=folder / "tables")
     places = {suite.folder: name, **{Path(campaign): Path(campaign).name for campaign in campaigns}}
@@ -406,6 +415,8 @@ def label(
     >>> [(outcome.label, outcome.was_there) for outcome in labelled.outcomes]
     [('unsat', True), ('sat', True)]
     """
+    from dokimos.judging.label_tasks import LabelTask, label_instance
+
     if not 0 < budget_seconds < 1e6:
         raise InputError("The budget of an instance must be a positive number of seconds below a million.")
     found = _suite(suite, property, out)

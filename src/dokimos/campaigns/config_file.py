@@ -16,7 +16,7 @@
     cpu = "2m"
     threads = 1                       # of numerical libraries, in each run
     jobs = 2                          # runs at a time
-    repeat = 1                        # `run` only
+    repeat = 1
     budget = "10m"                    # `gate` only
 
 Paths that begin with ./ or ../ are relative to the folder of the file.

@@ -5,7 +5,6 @@ A shell calls `dokimos` itself, with an environment variable (`_DOKIMOS_COMPLETE
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -34,30 +33,47 @@ def completion(
     typer.echo(script)
 
 
-def _completing(kind: str, *, several: bool = False, folders: bool = False) -> Callable[[str], list[str]]:
-    """A function that completes a word to names of this kind.
+def _complete(kind: str, incomplete: str, *, several: bool = False) -> list[str]:
+    """The names of this kind that begin like the word; with `several`, like the last in a list."""
+    from dokimos.api.names import NameKind, known_names
 
-    With `several`, the word is a list separated by commas, and its last name is completed; with `folders`,
-    folders are offered as well.
-    """
-
-    def complete(incomplete: str) -> list[str]:
-        from dokimos.api.names import NameKind, known_names
-
-        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        names = [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]
-        return names + (_folders(incomplete) if folders else [])
-
-    return complete
+    before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+    return [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]
 
 
-suite_names = _completing("suite", folders=True)
-shipped_suite_names = _completing("suite")
-family_names = _completing("family")
-verifier_names = _completing("verifier")
-data_set_names = _completing("data set")
-attack_names = _completing("attack", several=True)
-rule_set_names = _completing("rule set", several=True)
+def suite_names(incomplete: str) -> list[str]:
+    """Shipped suites, and folders."""
+    return _complete("suite", incomplete) + _folders(incomplete)
+
+
+def shipped_suite_names(incomplete: str) -> list[str]:
+    """Shipped suites."""
+    return _complete("suite", incomplete)
+
+
+def family_names(incomplete: str) -> list[str]:
+    """Families of instances."""
+    return _complete("family", incomplete)
+
+
+def verifier_names(incomplete: str) -> list[str]:
+    """Verifiers of the catalogue."""
+    return _complete("verifier", incomplete)
+
+
+def data_set_names(incomplete: str) -> list[str]:
+    """Data sets."""
+    return _complete("data set", incomplete)
+
+
+def attack_names(incomplete: str) -> list[str]:
+    """Attacks, separated by commas."""
+    return _complete("attack", incomplete, several=True)
+
+
+def rule_set_names(incomplete: str) -> list[str]:
+    """Rule sets, separated by commas."""
+    return _complete("rule set", incomplete, several=True)
 
 
 def _folders(incomplete: str) -> list[str]:
