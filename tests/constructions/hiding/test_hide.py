@@ -168,7 +168,7 @@ def test_there_are_26_settings_with_206_published_counterexamples() -> None:
         ({"tier": "magic"}, "no tier 'magic'"),
         ({"filter": "x"}, "no filter 'x'"),
         ({"start": "x"}, "no start 'x'"),
-        ({"model": "a.onnx"}, "both --model and --data"),
+        ({"model": "a.onnx"}, "both `model` and `data`"),
         ({"points": 0}, "between 1 and 1000"),
         ({"bits": 0}, "between 1 and 2000 bits"),
         ({"seed": -1}, "0 or more"),
