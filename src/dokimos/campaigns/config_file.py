@@ -213,7 +213,7 @@ def find_config(given: Path | None) -> tuple[Configuration | None, str]:
     if Path("instances.csv").exists() or Path("suite.json").exists():
         return (
             None,
-            f"{here}: not read, because this is a suite's folder; give it as `config` if you trust it.",
+            f"{here}: not read, because this is a suite's folder; give `config` {here} if you trust it.",
         )
     return read_config(here), ""
 
