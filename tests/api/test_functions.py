@@ -77,7 +77,7 @@ def test_a_name_stands_for_its_shipped_suite(
 def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
     with pytest.raises(InputError, match="no folder 'quikc' and no shipped suite"):
         dokimos.read_suite("quikc")
-    with pytest.raises(InputError, match="either a `family` or a `suite`"):
+    with pytest.raises(InputError, match="either a family or `suite`"):
         dokimos.generate(out="out")
     with pytest.raises(InputError, match="Say what to write"):
         dokimos.report("campaign")

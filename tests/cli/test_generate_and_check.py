@@ -65,7 +65,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "--suite", "absent.toml", "--out", "x"], "there is no such file"),
         (
             ["generate", "--suite", "quick", "--pairs", "3", "--out", "x"],
-            "takes no --pairs; change its recipe",
+            "takes no knob pairs; change its recipe",
         ),
         (["generate", "--suite", "quick", "--seed", "-3", "--out", "x"], "greater than or equal to 0"),
         (["generate", "--suite", "quick", "--count", "3", "--out", "x"], "takes no --count"),

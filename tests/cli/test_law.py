@@ -170,7 +170,7 @@ def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
     problem = run("check", "compas/others_de").exception
     assert "no such file, folder or shipped law (did you mean compas/others_dec?)" in str(problem)
     law = folder / "income.law"
-    assert "--by incme: there is no feature incme (did you mean income?)" in str(
+    assert "`by` incme: there is no feature incme (did you mean income?)" in str(
         run("test", law, "--by", "incme").exception
     )
     law.write_text(LAW.replace("import people;", "").replace("x1.income", "getFeat(x1, 1)"))

@@ -130,7 +130,7 @@ def test_the_whole_domain_is_decided_without_its_data(folder: Path) -> None:
     assert command[:2] == ["recheck", "--allow-code"]
     assert run(*command).exit_code == 0
     refused = run("recheck", command[2])
-    assert isinstance(refused.exception, InputError) and "--allow-code runs it" in str(refused.exception)
+    assert isinstance(refused.exception, InputError) and "`allow_code` runs it" in str(refused.exception)
     rows = run("verify", folder / "income.law", "--model", folder / "rising.json", "--rows", 1)
     assert isinstance(rows.exception, InputError) and "no such file" in str(rows.exception)
 

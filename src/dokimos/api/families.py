@@ -78,14 +78,14 @@ def generate(
     """
     chosen = settings or GenerateSettings()
     if (family is None) == (suite is None):
-        raise InputError(
-            "Give either a `family` or a `suite`; see `dokimos families` and `dokimos suites`."
-        )
+        raise InputError("Give either a family or `suite`; see `dokimos families` and `dokimos suites`.")
     if suite is not None:
         own: dict[str, Any] = {"count": count, "disguise": chosen.disguise, "lock": chosen.lock}
         own |= {"timeout_seconds": chosen.timeout_seconds}
-        for name in [*(knobs or {}), *(name for name, value in own.items() if value)]:
-            raise InputError(f"A suite takes no `{name}`; change its recipe instead.")
+        named = [f"knob {name}" for name in knobs or {}]
+        named += [f"`{name}`" for name, value in own.items() if value]
+        if named:
+            raise InputError(f"A suite takes no {named[0]}; change its recipe instead.")
         recipe = _recipe(suite)
         if seed is not None:
             recipe = recipe.drawn_again(_valid_seed(seed))
