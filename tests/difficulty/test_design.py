@@ -56,8 +56,8 @@ def test_the_nearest_is_said_where_there_is_none() -> None:
         ("A_tau=8", "10%", "logarithm of a count of at most 1000"),
         ("M=0", "10%", "above 0"),
         ("U=0.5,unstable=0.4", "10%", "twice"),
-        ("U=0.5", "200%", "--within"),
-        ("U=0.5", "-1", "--within"),
+        ("U=0.5", "200%", "`within`"),
+        ("U=0.5", "-1", "`within`"),
     ],
 )
 def test_bad_profiles_are_refused_in_one_sentence(profile: str, within: str, says: str) -> None:
