@@ -220,7 +220,7 @@ def require_renderer() -> None:
         raise packages_missing("Pictures (`png`) need resvg-py", "png")
     if _render(_PROBE, font=_font()) == _render(_BLANK):
         raise InputError(
-            "Pictures (`png`) need labels, and there is no font for them; install one, such as fonts-dejavu."
+            "Pictures (`png`) need labels, and there is no font for them; install fonts-dejavu."
         )
 
 

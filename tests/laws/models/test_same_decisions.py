@@ -216,6 +216,6 @@ def test_a_product_that_is_not_the_network_is_not_written(
     with monkeypatch.context() as patched:
         patched.setattr(law_suites, "product_instance", other)
         with pytest.raises(InputError, match=r"more: the product of 2 copies of net\.onnx decides"):
-            dokimos.export_law("more.law", model="net.onnx", out="suite", labelled=False)
+            dokimos.export_law("more.law", model="net.onnx", out="suite")
     assert not (folder / "suite/onnx").exists()
-    dokimos.export_law("more.law", model="net.onnx", out="suite", labelled=False)
+    dokimos.export_law("more.law", model="net.onnx", out="suite")
