@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import typer
 from sphinx.application import Sphinx
 
 import dokimos
-from dokimos import api
-from dokimos.cli.app import app
+from dokimos.cli.app import command_line
 
 project = "Dokimos"
 author = "The Dokimos maintainers"
@@ -35,24 +33,28 @@ REFERENCE = ROOT / "docs" / "reference"
 def functions() -> str:
     """One entry for each public name; the list is what the package exports."""
     lines = ["# Python functions", "", "`import dokimos` offers them all; each stands for a command.", ""]
-    for name in sorted(api.__all__, key=lambda name: (not name.islower(), name)):
-        found = getattr(dokimos, name)
-        if isinstance(found, type) and "## Settings" not in " ".join(lines):
-            lines += [
-                "## Settings, progress and errors",
-                "",
-                "What the functions take, report and raise.",
-                "",
-            ]
-        entry = "autoclass" if isinstance(found, type) else "autofunction"
-        lines += ["```{eval-rst}", f".. {entry}:: {inspect.unwrap(found).__module__}.{name}", "```", ""]
+    shown = {name: getattr(dokimos, name) for name in dokimos.__all__ if not name.startswith("_")}
+    kinds = (
+        ("", [name for name, found in shown.items() if not isinstance(found, type)]),
+        ("Settings", [name for name in shown if name.endswith("Settings")]),
+        (
+            "What functions return, report and raise",
+            [name for name in shown if name[0].isupper() and not name.endswith("Settings")],
+        ),
+    )
+    for heading, names in kinds:
+        lines += [f"## {heading}", ""] if heading else []
+        for name in names:
+            entry = "autoclass" if isinstance(shown[name], type) else "autofunction"
+            place = f"{inspect.unwrap(shown[name]).__module__}.{name}"
+            lines += ["```{eval-rst}", f".. {entry}:: {place}", "```", ""]
     return "\n".join(lines)
 
 
 def commands() -> str:
     """The help of every command, as the terminal shows it."""
     lines = ["# Commands", "", "What `--help` says of each.", ""]
-    pending = [("dokimos", typer.main.get_command(app))]
+    pending = [("dokimos", command_line())]
     while pending:
         name, command = pending.pop(0)
         context = command.context_class(command, info_name=name, max_content_width=100, terminal_width=100)

@@ -26,7 +26,8 @@ def ablate(out: Path, settings: dokimos.HideSettings) -> Iterator[str]:
     for two_sided, sliding in ((True, True), (False, True), (True, False), (False, False)):
         margin = "two-sided" if two_sided else "one-sided"
         place = out / f"{margin}-{'window' if sliding else 'last-attack'}"
-        dokimos.hide(place, replace(settings, two_sided=two_sided, sliding=sliding), progress=on_stderr)
+        chosen = replace(settings, two_sided=two_sided, sliding=sliding)
+        dokimos.hide(chosen, out=place, progress=on_stderr)
         report = strict_json.parse(read_whole(place / HIDE_REPORT), file=place / HIDE_REPORT)
         counts = " | ".join(str(report[key]) for key in ("planted", "proven", "hidden"))
         yield f"| {margin} | {'the window' if sliding else 'the last attack'} | {counts} |"

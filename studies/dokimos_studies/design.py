@@ -143,7 +143,7 @@ def _share(text: str) -> float:
     match = re.fullmatch(r" *([0-9]{1,6}(?:\.[0-9]{1,9})?) *(%?) *", text)
     share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < share < 1:
-        raise InputError(f"--within is {text!r}; write a share between 0 and 1, such as 10% or 0.1.")
+        raise InputError(f"`within` is {text!r}; write a share between 0 and 1, such as 10% or 0.1.")
     return share
 
 

@@ -106,11 +106,13 @@ def run_suite(name: str, group: Group, out: Path, *, jobs: int) -> None:
     dokimos.run(
         name,
         group.verifiers,
-        out,
-        timeout_seconds=group.wall_seconds[name],
-        memory_bytes=MEMORY_BYTES,
-        cpu_seconds=group.cpu_seconds,
-        jobs=jobs,
+        out=out,
+        settings=dokimos.RunSettings(
+            timeout_seconds=group.wall_seconds[name],
+            memory_bytes=MEMORY_BYTES,
+            cpu_seconds=group.cpu_seconds,
+            jobs=jobs,
+        ),
         progress=show,
     )
 

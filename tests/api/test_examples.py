@@ -13,7 +13,17 @@ import dokimos
 
 #: Each group is one session: a later function uses what an earlier one has made.
 SESSIONS = {
-    "campaigns": ("run", "read_campaign", "watch", "judge", "show", "explain", "report", "gate"),
+    "campaigns": (
+        "run",
+        "read_campaign",
+        "watch",
+        "judge",
+        "show",
+        "explain",
+        "report",
+        "gate",
+        "write_gate",
+    ),
     "attacks": ("attack", "hide", "assess_hiding", "hide_soundness"),
     "audits": ("audit",),
     "configuration": ("init_config", "read_config"),
@@ -35,6 +45,7 @@ SESSIONS = {
         "init_laws",
         "new_law",
         "lint_law",
+        "read_law",
         "format_law",
         "test_law",
         "replay_law",
@@ -66,5 +77,6 @@ def test_the_session_of_the_documentation_runs(
     workplace: Path, run_examples: Callable[[str, str], None]
 ) -> None:
     page = Path(__file__).parents[2] / "docs" / "python.md"
-    (session,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    run_examples(session, "docs/python.md")
+    session = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(session) == 10
+    run_examples("\n".join(session), "docs/python.md")

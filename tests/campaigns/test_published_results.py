@@ -142,7 +142,7 @@ def test_damaged_rows_are_refused_with_their_line(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"--not-scored rover: .* has no results of this tool"):
+    with pytest.raises(InputError, match=r"`not_scored` rover: .* has no results of this tool"):
         imported(tmp_path, not_scored=["rover"])
     (tmp_path / "empty").mkdir()
     bench = tmp_path / "bench"

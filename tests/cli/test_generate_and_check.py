@@ -65,7 +65,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "--suite", "absent.toml", "--out", "x"], "there is no such file"),
         (
             ["generate", "--suite", "quick", "--pairs", "3", "--out", "x"],
-            "takes no --pairs; change its recipe",
+            "takes no knob pairs; change its recipe",
         ),
         (["generate", "--suite", "quick", "--seed", "-3", "--out", "x"], "greater than or equal to 0"),
         (["generate", "--suite", "quick", "--count", "3", "--out", "x"], "takes no --count"),
@@ -108,7 +108,7 @@ def test_what_no_command_foresees_gets_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise problem
 
-    monkeypatch.setattr("dokimos.api.checking.find_suite", fail)
+    monkeypatch.setattr("dokimos.api.suites.find_suite", fail)
     ran = dokimos("check", "quick")
     assert ran.code == code
     assert said in ran.err

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
+from tests.cli.conftest import invoke
 
 LAW = """import people;
 input x1;
@@ -37,7 +36,7 @@ def model():
 
 def run(*arguments: object) -> Result:
     words = ["law", *map(str, arguments)]
-    return CliRunner().invoke(narrowed(app, words), words)
+    return invoke(words)
 
 
 @pytest.fixture
@@ -171,7 +170,7 @@ def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
     problem = run("lint", "compas/others_de").exception
     assert "no such file, folder or shipped law (did you mean compas/others_dec?)" in str(problem)
     law = folder / "income.law"
-    assert "--by incme: there is no feature incme (did you mean income?)" in str(
+    assert "`by` incme: there is no feature incme (did you mean income?)" in str(
         run("test", law, "--by", "incme").exception
     )
     law.write_text(LAW.replace("import people;", "").replace("x1.income", "getFeat(x1, 1)"))

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
+from tests.cli.conftest import invoke
 
 LAW = """import people;
 input x1;
@@ -33,12 +32,12 @@ DECISION = "loan"
 
 def run(*arguments: object) -> Result:
     words = ["law", *map(str, arguments)]
-    return CliRunner().invoke(narrowed(app, words), words)
+    return invoke(words)
 
 
 def check(*arguments: object) -> Result:
     words = ["check", *map(str, arguments)]
-    return CliRunner().invoke(narrowed(app, words), words)
+    return invoke(words)
 
 
 def trees(low: list[int], high: list[int]) -> str:
@@ -136,7 +135,7 @@ def test_the_whole_domain_is_decided_without_its_data(folder: Path) -> None:
     assert words[0] == "--allow-code"
     assert check(*words).exit_code == 0
     refused = check(words[1])
-    assert isinstance(refused.exception, InputError) and "--allow-code runs it" in str(refused.exception)
+    assert isinstance(refused.exception, InputError) and "`allow_code` runs it" in str(refused.exception)
     rows = run("verify", folder / "income.law", "--model", folder / "rising.json", "--rows", 1)
     assert isinstance(rows.exception, InputError) and "no such file" in str(rows.exception)
 

@@ -94,13 +94,13 @@ def test_one_failure_does_not_stop_the_others(task: ProfileTask, tmp_path: Path)
 @pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_made_is_refused(task: ProfileTask, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(InputError, match="choose another --out"):
+    with pytest.raises(InputError, match="choose another `out`"):
         outcomes(replace(task, out=tmp_path / "closed" / "out"))
 
 
 def test_a_folder_that_is_a_file_is_refused(task: ProfileTask, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="choose another --out"):
+    with pytest.raises(InputError, match="choose another `out`"):
         outcomes(replace(task, out=tmp_path / "file"))
 
 

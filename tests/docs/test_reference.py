@@ -19,6 +19,7 @@ INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/t
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
     "core/parallel.py",
+    "campaigns/settings.py",
     "verifiers/environments.py",
     "verifiers/script_guard.py",
     "verifiers/runners/vnnlib2_runner.py",

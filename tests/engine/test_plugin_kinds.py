@@ -107,7 +107,7 @@ def test_it_is_named_with_its_package(tmp_path: Path) -> None:
     assert trusting.is_proven
     assert trusting.kind == "kind oath of package oaths 1.2"
     doubting = check_entry_naming_plugins(entry)
-    assert doubting.problem == "kind oath comes from package oaths 1.2; use --plugin-proofs to trust it"
+    assert doubting.problem == "kind oath comes from package oaths 1.2; use `plugin_proofs` to trust it"
     assert not doubting.is_unreadable
     core = check_entry(entry)
     assert "unknown kind 'oath'" in core.problem

@@ -27,6 +27,7 @@ from dokimos.campaigns.config_file import read_config
 from dokimos.campaigns.journal import Journal, RunRecord, read_history
 from dokimos.campaigns.manifest import describe, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.constructions import CONSTRUCTIONS
@@ -294,9 +295,10 @@ def campaign(_: object = None) -> dict[str, bytes]:
         out = Path(name)
         found = read_suite(suite())
         tools = [Tool("scripted", "1"), Tool("other", "2.0")]
-        limits = Limits(wall_seconds=30.0)
+        settings = RunSettings(timeout_seconds=30)
+        limits = settings.limits(30)
         suites = [CampaignSuite(found.folder, found.entries, name="tiny")]
-        write_manifest(describe(suites, tools, limits=limits, repeat=1), out / "manifest.json")
+        write_manifest(describe(suites, tools, settings), out / "manifest.json")
         with Journal(out / "journal.jsonl") as journal:
             for entry, answer in zip(found.entries, (Answer.UNSAT, Answer.SAT), strict=True):
                 for tool in tools:

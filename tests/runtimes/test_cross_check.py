@@ -262,7 +262,7 @@ def test_generation_refuses_what_the_runtimes_contradict(
     monkeypatch.setattr(OnnxRuntime, "outputs", lambda self, point: [y + 1 for y in run(self, point)])
     knobs = {"inputs": 20, "pairs": 2}
     with pytest.raises(Contradiction, match="onnxruntime computes Y_0") as caught:
-        dokimos.generate(tmp_path / "pairs", family="exclusive-pairs", knobs=knobs)
+        dokimos.generate(out=tmp_path / "pairs", family="exclusive-pairs", knobs=knobs)
     assert isinstance(caught.value, InvalidProof)
     assert not (tmp_path / "pairs").exists()
 

@@ -25,7 +25,7 @@ def test_a_profile_is_found_and_the_same_call_finds_the_same() -> None:
 def test_what_is_found_is_what_generate_makes(tmp_path: object) -> None:
     found = design("dials", "d_eff=9", knobs=KNOBS | {"spread": 3}, tries=30, seed=5)
     assert found.is_met
-    made = dokimos.generate(f"{tmp_path}/made", family="dials", knobs=found.knobs, seed=5)
+    made = dokimos.generate(out=f"{tmp_path}/made", family="dials", knobs=found.knobs, seed=5)
     robust = next(e for e in made.suite.entries if (t := e.read_truth()) and t.label.value == "unsat")
     profiled = dokimos.profile(robust.network_path, robust.property_path, out=f"{tmp_path}/profiles")
     (outcome,) = profiled.outcomes
@@ -55,8 +55,8 @@ def test_the_nearest_is_said_where_there_is_none() -> None:
         ("A_tau=8", "10%", "logarithm of a count of at most 1000"),
         ("M=0", "10%", "above 0"),
         ("U=0.5,unstable=0.4", "10%", "twice"),
-        ("U=0.5", "200%", "--within"),
-        ("U=0.5", "-1", "--within"),
+        ("U=0.5", "200%", "`within`"),
+        ("U=0.5", "-1", "`within`"),
     ],
 )
 def test_bad_profiles_are_refused_in_one_sentence(profile: str, within: str, says: str) -> None:

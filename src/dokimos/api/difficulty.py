@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.core.errors import InputError
 from dokimos.core.inputs import contained
 from dokimos.core.parallel import default_jobs

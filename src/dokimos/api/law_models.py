@@ -50,7 +50,7 @@ class FuzzedPool:
 
 
 def convert_model(
-    model: str | Path, out: str | Path, *, domain: str | Path | None = None
+    model: str | Path, *, out: str | Path, domain: str | Path | None = None
 ) -> ConvertedModel:
     """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
 
@@ -63,7 +63,7 @@ def convert_model(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[18], [40]], [0, 1])
     >>> _ = Path("tree.pkl").write_bytes(pickle.dumps(tree))
-    >>> dokimos.convert_model("tree.pkl", "tree.json").nodes
+    >>> dokimos.convert_model("tree.pkl", out="tree.json").nodes
     3
     """
     path = Path(out)
@@ -91,8 +91,8 @@ def convert_model(
 
 def fuzz_domain(
     domain: str | Path,
-    out: str | Path,
     *,
+    out: str | Path,
     model: str | Path | None = None,
     size: int = 1000,
     seed: int = 0,
@@ -104,7 +104,7 @@ def fuzz_domain(
     source pool:FILE. `model` plays (default: the domain's own model). If interrupted (Ctrl-C), the pool has
     what was found up to then.
 
-    >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
+    >>> dokimos.fuzz_domain("people.py", out="pool.json", size=10).records
     10
     """
     path = Path(out)
@@ -201,7 +201,7 @@ def _repair(laws: LawSource, model: Any, domain: str | Path | None, settings: Re
     first = domains[0]
     if first is None or any(each is None or each.name != first.name for each in domains):
         raise InputError(
-            "The laws of a repair must have one domain; give --domain, or repair for one law at a time."
+            "The laws of a repair must have one domain; give a `domain`, or repair for one law at a time."
         )
     found = with_table(first)
     loaded = load_model(model, found) if isinstance(model, str | Path) else model
@@ -271,7 +271,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
     laws = {folder / f"{name}.law": text for name, text in made.laws.items()}
     for path in (domain, *laws):
         if path.exists():
-            raise InputError(f"{path}: already exists; choose another folder with --out.")
+            raise InputError(f"{path}: already exists; choose another folder for `out`.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -142,11 +142,11 @@ def check_proofs(
         saved: Saved = row_files.read_rows(path) if is_rows else rechecking.read_proof(path)
         place = domain if domain is not None else saved.domain
         if place is None:
-            raise InputError(f"{path}: names no domain; give --domain.")
+            raise InputError(f"{path}: names no domain; give a `domain`.")
         named = [place] if domain is None and domain_file(place) is not None else []
         named += [saved.model] if model is None and is_code(saved.model) else []
         if named and not allow_code:
-            raise InputError(f"{path}: names Python code, {named[0]}; --allow-code runs it.")
+            raise InputError(f"{path}: names Python code, {named[0]}; `allow_code` runs it.")
         found = with_table(load_domain(place, allow_code=allow_code or domain is not None), "range")
         loaded = load_model(
             saved.model if model is None else model, found, allow_code=allow_code or model is not None

@@ -16,9 +16,6 @@ from dokimos.cli.output import Json, printout
 # `dokimos generate`: instances whose label is proven
 
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
 def generate(
     context: typer.Context,
     family: Annotated[
@@ -76,17 +73,19 @@ def generate(
     knobs: Mapping[str, object] = _knobs(words) if is_clear else {}
     with progress_bar("proving") as show:
         made = dokimos.generate(
-            out or "",
+            out=out or "",
             family=family,
             suite=suite,
             knobs=knobs,
             seed=seed,
             count=count,
-            disguise=listed(disguise or ""),
-            lock=lock,
-            timeout_seconds=timeout,
+            settings=dokimos.GenerateSettings(
+                disguise=tuple(listed(disguise or "")),
+                lock=lock,
+                timeout_seconds=timeout,
+                plugin_proofs=plugin_proofs,
+            ),
             jobs=jobs,
-            plugin_proofs=plugin_proofs,
             progress=show,
         )
     drawn: Counter[str] = Counter()
@@ -189,10 +188,6 @@ def suites(as_json: Json = False) -> None:
 # `dokimos data`: data sets by name, kept on this machine
 
 
-app = typer.Typer(help="Data sets that `properties` and `train` take by name.", invoke_without_command=True)
-
-
-@app.callback()
 def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets that --data takes by name, and which of them are on this machine."""
     if context.invoked_subcommand is not None:
@@ -217,7 +212,6 @@ def data(context: typer.Context, as_json: Json = False) -> None:
         out.line("--data also takes your own .npz, .csv or .vnnlib file, or a folder of pictures.")
 
 
-@app.command("get")
 def get(
     name: Annotated[
         str,

@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.api.hiding import Assessment, AttackedSuite, HideSettings
+    from dokimos.api.counterexamples import Assessment, AttackedSuite, HideSettings
 
 
 def hide(
@@ -79,7 +79,7 @@ def hide(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.api.hiding import HideSettings, parse_shape
+    from dokimos.api.counterexamples import HideSettings, parse_shape
     from dokimos.cli.output import listed, progress_bar
     from dokimos.core.errors import InputError
     from dokimos.core.readable import parse_seconds
@@ -122,12 +122,12 @@ def hide(
     with progress_bar("hiding") as show, printout("hide", as_json) as said:
         if soundness:
             settings_done = []
-            for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
+            for one in dokimos.hide_soundness(out=out, settings=settings, only=listed(only), progress=show):
                 settings_done.append(one)
                 said.line(f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven")
             said.table("settings", settings_done)
             return
-        made = dokimos.hide(out, settings, progress=show)
+        made = dokimos.hide(out=out, settings=settings, progress=show)
         for sentence in _made(out, made.was_there, len(made.suite.entries), dict(made.report), settings):
             said.line(sentence)
 

@@ -8,16 +8,9 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.law_test import fuzz, repair, test
-from dokimos.cli.law_verify import export, verify
 from dokimos.cli.options import DomainOption, Laws, NoCode
 
-app = typer.Typer(help="Laws: what must hold for a model across several predictions.", no_args_is_help=True)
-for command in (export, fuzz, repair, verify):
-    app.command()(command)
 
-
-@app.command()
 def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
     """Parse and check laws, and report what is wrong with each, with line, column and a caret.
 
@@ -40,7 +33,6 @@ def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> No
         raise typer.Exit(1)
 
 
-@app.command()
 def fmt(
     laws: Laws,
     check_only: Annotated[
@@ -57,10 +49,6 @@ def fmt(
         raise typer.Exit(1)
 
 
-app.command()(test)
-
-
-@app.command()
 def replay(
     files: Annotated[list[Path], typer.Argument(help="Files written by `dokimos law test --out`.")],
     model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
@@ -92,7 +80,6 @@ def replay(
         raise typer.Exit(1)
 
 
-@app.command()
 def new(
     template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
     feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
@@ -115,7 +102,6 @@ def new(
         typer.echo(f"{out}: written; check it with: dokimos law lint {out}")
 
 
-@app.command()
 def init(
     data: Annotated[Path, typer.Argument(help="A CSV file whose first line names the columns.")],
     target: Annotated[str, typer.Option(help="The column that a model predicts.")],
@@ -131,7 +117,6 @@ def init(
     typer.echo(f"Test your model with: dokimos law test {quote(str(out))} --model MODEL.pkl")
 
 
-@app.command()
 def convert(
     model: Annotated[
         Path, typer.Argument(help="A pickle that you trust: a scikit-learn tree or ensemble.")
@@ -146,7 +131,7 @@ def convert(
     """
     import dokimos
 
-    made = dokimos.convert_model(model, out, domain=domain)
+    made = dokimos.convert_model(model, out=out, domain=domain)
     on = f"{made.rows:,} row{'s' * (made.rows != 1)} and {made.random:,} random records"
     typer.echo(
         f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes; decides as {model} "

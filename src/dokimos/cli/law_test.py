@@ -206,5 +206,5 @@ def fuzz(
             shown = update.done
             say(update.note)
 
-    pool = dokimos.fuzz_domain(domain, out, model=model, size=size, seed=seed, progress=progress)
+    pool = dokimos.fuzz_domain(domain, out=out, model=model, size=size, seed=seed, progress=progress)
     typer.echo(f"{out}: {pool.records:,} records; use them with: --source pool:{out}")

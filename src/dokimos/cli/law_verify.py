@@ -14,6 +14,7 @@ import typer
 
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
+from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from dokimos.api.law_export import AskedLaw
@@ -212,7 +213,7 @@ def _show(verified: VerifiedLaw) -> None:
     from dokimos.laws.proving.results import LawAnswer
     from dokimos.laws.reporting.terminal import decision_words
 
-    typer.echo(decision_words(verified.decision))
+    typer.echo(in_options(decision_words(verified.decision)))
     if verified.saved is not None:
         is_proven = verified.decision.answer is LawAnswer.PROVEN
         command = _check(verified.decision) if is_proven else "dokimos law replay --allow-code"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dokimos.cli import INTERRUPTED
+from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -43,7 +44,7 @@ def console() -> Console:
 def say(message: str) -> None:
     """Print one line of progress; if it cannot be written, it is dropped and the work continues."""
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(in_options(message), file=sys.stderr, flush=True)
     except BrokenPipeError:
         raise
     except OSError:

@@ -228,10 +228,6 @@ def _answers(shown: ShownInstance) -> Table:
 # `dokimos replay`: what happens at one point, exactly and in onnxruntime
 
 
-#: A point may begin with a minus sign, and must not be taken for an option then.
-CONTEXT = {"ignore_unknown_options": True}
-
-
 def replay(
     network: Annotated[Path, typer.Argument(help="The ONNX file, plain or gzipped.")],
     property: Annotated[Path, typer.Argument(help="The VNN-LIB file, plain or gzipped.")],

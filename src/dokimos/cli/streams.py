@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -91,3 +92,36 @@ def keep_trace(error: BaseException) -> str:
             write_whole(folder / name, text.encode(errors="backslashreplace"))
             return f"its traceback is in {folder / name}"
     return "its traceback could not be written to any file"
+
+
+# The library speaks of arguments, the command line of options
+
+
+#: Arguments that messages name in backticks and whose options have other names.
+_OPTIONS = {
+    "allow_code=False": "--no-code",
+    "authors": "--author",
+    "campaigns": "--campaign",
+    "include_unsat": "--all",
+    "label_seconds": "--label",
+    "suites": "--suite",
+    "verifiers": "--verifier",
+}
+_ARGUMENTS = frozenset(
+    """again allow_code baseline budget_seconds by config core_only count csv data disguise domain
+    drop_easy epsilon free html in_range jobs labelled_only licence limits lock model not_scored
+    only out pass_env plugin_proofs png results rows samples scale source suite tier timeout_seconds
+    trust_scripts twins url weights""".split()  # noqa: SIM905
+)
+_UNITS = re.compile(r"_(?:seconds|bytes)$")
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with the options of the command line instead of the arguments it names."""
+    return re.sub(r"`([a-z_]+(?:=False)?)`", lambda found: _option(found[1]) or found[0], message)
+
+
+def _option(argument: str) -> str:
+    if argument in _OPTIONS:
+        return _OPTIONS[argument]
+    return f"--{_UNITS.sub('', argument).replace('_', '-')}" if argument in _ARGUMENTS else ""

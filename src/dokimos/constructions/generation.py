@@ -166,7 +166,7 @@ def generate_suite(
         raise  # whoever listened to the progress has gone
     except OSError as error:
         at = error.filename or folder
-        raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another `out`.") from error
     return read_suite(folder)
 
 

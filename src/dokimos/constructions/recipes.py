@@ -31,7 +31,7 @@ import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core import documents
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.registry import unknown_name
 from dokimos.suites.folder import shipped_text
 
@@ -50,6 +50,28 @@ _LABELS = ("unsat", "sat")
 #: More than anyone runs; a typing error should not exhaust the memory.
 MOST_INSTANCES = 1_000_000
 _MOST_SECONDS = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateSettings:
+    """What instances of a family may have beyond its knobs: see `dokimos.generate`.
+
+    `disguise` names the rewritings to disguise them by, `lock` is the bits of a parity lock that hides the
+    pair (None: no lock), `timeout_seconds` the time that the suite gives verifiers (None: 60).
+    `plugin_proofs` trusts kinds of proof that other packages add.
+    """
+
+    disguise: tuple[str, ...] = ()
+    lock: int | None = None
+    timeout_seconds: float | None = None
+    plugin_proofs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timeout_seconds is not None and not 0 < self.timeout_seconds < math.inf:
+            raise InputError(f"The timeout {self.timeout_seconds} is not a positive number of seconds.")
+        if self.lock is not None and self.lock < 1:
+            raise InputError(f"A lock must have at least 1 bit, not {self.lock}.")
+        object.__setattr__(self, "disguise", tuple(self.disguise))
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         except BrokenProcessPool:
             raise DokimosError(
                 "A worker process was killed, perhaps for lack of memory; run the same command again "
-                "with fewer --jobs."
+                "with fewer `jobs`."
             ) from None
         except BaseException:
             for worker in workers:

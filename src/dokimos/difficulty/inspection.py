@@ -132,7 +132,7 @@ class Inspection:
         count, size = sum(map(len, self.points)), self.network.input_size
         if count * size > MOST_NUMBERS:
             raise InputError(
-                f"{count} samples of {size} inputs need too much memory; use --samples "
+                f"{count} samples of {size} inputs need too much memory; use `samples` "
                 f"{MOST_NUMBERS // size} or fewer."
             )
 

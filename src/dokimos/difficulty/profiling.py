@@ -97,7 +97,7 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{folder} cannot be created ({error.strerror}); choose another --out."
+                f"{folder} cannot be created ({error.strerror}); choose another `out`."
             ) from None
     for _, outcome in each(measure, missing, jobs=jobs):
         yield outcome

@@ -183,6 +183,12 @@ class GateOutcome(Brief):
         """Whether the verifiers pass."""
         return not any(finding.kind.fails for finding in self.findings)
 
+    def write(self, **files: str | Path | None) -> None:
+        """Write the files that `dokimos.write_gate` takes: `junit`, `markdown`, `html`."""
+        import dokimos
+
+        dokimos.write_gate(self, **files)
+
     def of_kind(self, kind: GateFindingKind) -> tuple[GateFinding, ...]:
         """The findings of one kind."""
         return tuple(finding for finding in self.findings if finding.kind is kind)

@@ -138,7 +138,7 @@ class PartialSuite:
             self._building.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{folder} cannot be created ({error.strerror}); choose another --out."
+                f"{folder} cannot be created ({error.strerror}); choose another `out`."
             ) from None
         self.done: list[dict[str, Any]] = self._read()
 

@@ -90,7 +90,7 @@ def test_missing_domains(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no such file"):
         load_domain(str(tmp_path / "nobody.py"))
     (tmp_path / "people.py").write_text(CODE)
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         load_domain("people", folder=tmp_path, allow_code=False)
 
 

@@ -318,7 +318,7 @@ def test_a_law_with_errors_does_not_run() -> None:
     assert len(check_law(wrong)) > 1
     with pytest.raises(LawError, match=r"y is not declared.*and 1 more"):
         make_plan(wrong, None)
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         make_plan(parse_law("input x1; output d; { d = len(x1) } ensures d == 1;"), None, allow_code=False)
 
 

@@ -102,7 +102,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             load_model(name, None)
     for name in (f"{path}:first", str(tmp_path / "e.pkl")):
-        with pytest.raises(InputError, match="--no-code"):
+        with pytest.raises(InputError, match="allow_code=False"):
             load_model(name, None, allow_code=False)
     (tmp_path / "bad.pkl").write_bytes(b"no pickle")
     for name, message in (

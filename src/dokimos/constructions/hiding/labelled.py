@@ -112,7 +112,7 @@ def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
         building.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{building} cannot be created ({error.strerror}); choose another --out."
+            f"{building} cannot be created ({error.strerror}); choose another `out`."
         ) from None
     return building
 

@@ -176,7 +176,7 @@ def _head_of(graph: Network, plants: int) -> LastLayers | None:
     if not each or units[1] < plants + 4 or units[2] < 4:
         raise InputError(
             f"Bumps for {plants} points do not fit into layers of {units[0]} and {units[1]} units; take "
-            "fewer points or a larger --scale."
+            "fewer points or a larger `scale`."
         )
     return LastLayers((first, second, third, last), activation, each, plants)
 

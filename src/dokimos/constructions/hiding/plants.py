@@ -131,9 +131,9 @@ class HideSettings:
         if self.start not in STARTS:
             raise InputError(f"There is no start {self.start!r}; choose one of {', '.join(STARTS)}.")
         if bool(self.model) != bool(self.data):
-            raise InputError("Your own network needs your own points: give both --model and --data.")
+            raise InputError("Your own network needs your own points: give both `model` and `data`.")
         if self.model and self.tier != "lock":
-            raise InputError("Only a lock can be added to your own network; leave out --tier.")
+            raise InputError("Only a lock can be added to your own network; leave out `tier`.")
         if not 1 <= self.points <= 1000:
             raise InputError(f"The number of points must be between 1 and 1000, not {self.points}.")
         if self.seed < 0:

@@ -113,28 +113,28 @@ def _time_not_needed(published: PublishedRuns) -> Iterator[Remark]:
         )
 
 
-RUNTIME_DIFFERS = LintRule(
+RUNTIME_DIFFERS: LintRule[InstancePair] = LintRule(
     "runtime-differs",
     "networks that onnxruntime computes differently, unoptimised or optimised",
     LintSeverity.WARNING,
     "export the network without the nodes that are folded, or say which optimisations count",
     _runtime_differs,
 )
-EASY_SAT = LintRule(
+EASY_SAT: LintRule[InstancePair] = LintRule(
     "easy-sat",
     "counterexamples that random points or a short descent find",
     LintSeverity.WARNING,
     "make the box smaller, or drop the instance",
     _found_by_points,
 )
-EASY_UNSAT = LintRule(
+EASY_UNSAT: LintRule[InstancePair] = LintRule(
     "easy-unsat",
     "properties that plain interval bounds prove",
     LintSeverity.WARNING,
     "make the box larger, or drop the instance",
     _proven_by_intervals,
 )
-TIME_NOT_NEEDED = LintRule(
+TIME_NOT_NEEDED: LintRule[PublishedRuns] = LintRule(
     "time-not-needed",
     "time limits that no tool ever needed",
     LintSeverity.WARNING,

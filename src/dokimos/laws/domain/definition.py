@@ -267,7 +267,7 @@ def load_domain(name: str | Path, *, folder: Path | None = None, allow_code: boo
     path = domain_file(name, folder=folder)
     if path is not None:
         if not allow_code:
-            raise InputError(f"{path}: this is Python code, which --no-code refuses to run.")
+            raise InputError(f"{path}: this is Python code, which `allow_code=False` refuses to run.")
         stem = path.stem if name.endswith(".py") else name
         return read_domain(load_module(path), name=stem, place=str(path))
     if name in DOMAINS:

@@ -144,9 +144,9 @@ def find_source(given: str, domain: Domain) -> InputSource:
     """`test`, `range` or `pool:FILE` of a domain. Raises InputError."""
     if given == "test":
         if domain.inputs is None:
-            ways = "give it a function inputs(), or use --source range or --source pool:FILE"
+            ways = "give it a function inputs(), or use the `source` range or pool:FILE"
             if domain.place is None and not domain.functions:
-                ways = "give --domain, or use --source pool:FILE"
+                ways = "give a `domain`, or use the `source` pool:FILE"
                 raise InputError(f"The law imports no domain, so there is no test set: {ways}.")
             raise InputError(f"The domain {domain.name} has no test set: {ways}.")
         given_set = call_domain(domain.inputs, domain, "inputs")

@@ -129,7 +129,7 @@ def make_plan(
     if found is None and not allow_code:
         place = f"{law.name}:{law.block.at.line}"
         raise InputError(
-            f"{place}: the block does more than `d = predict(x)`; --no-code refuses to run it."
+            f"{place}: the block does more than `d = predict(x)`; `allow_code=False` refuses to run it."
         )
     code = _compiled(law) if found is None else None
     steps = _scheduled(law)

@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
+from typing import Any
 
+from dokimos.core.records import Table, record_of
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.means import Rate, SetOutcome, SetVerdict
@@ -58,7 +61,7 @@ class LawViolation:
 
 
 @dataclass(frozen=True)
-class LawResult:
+class LawResult(Table):
     """The result of testing one law.
 
     Of `draws` cases, `held` satisfied the precondition and `rejected` did not; `refused` have a record that
@@ -147,6 +150,18 @@ class LawResult:
     def is_inconclusive(self) -> bool:
         """Whether there is no verdict: not tested, too close to call, or not deterministic."""
         return self.tested == 0 or self.is_undecided or bool(self.unrepeatable)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each violation that was kept."""
+        return [
+            {"law": self.law.name} | record_of(each, "words", "is_tolerated") for each in self.violations
+        ]
+
+    def _repr_html_(self) -> str:
+        """The verdict, and the violations."""
+        counts = f"{self.violated:,} of {self.tested:,} tests violate it"
+        said = f"{self.law.name}: {verdict_of(self).value}; {counts}"
+        return f"<p>{escape(said)}</p>\n" + super()._repr_html_().partition("</p>\n")[2]
 
 
 # The verdict of a law's test, as a word and as a sentence

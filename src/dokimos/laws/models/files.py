@@ -145,7 +145,7 @@ def in_python(package: str, call: str) -> str:
     return f"{package}; load it in a Python file (model = {call}) and give FILE.py:model"
 
 
-XGBOOST = in_python("xgboost", "xgboost.Booster(model_file=…)")
+XGBOOST: str = in_python("xgboost", "xgboost.Booster(model_file=…)")
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:

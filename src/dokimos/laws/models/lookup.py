@@ -111,7 +111,7 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         read = tree_model if path.suffix == ".json" else onnx_model
         return read(read_whole(path), domain, name=str(path))
     if not allow_code:
-        raise InputError(f"{text}: this is Python code, which --no-code refuses to run.")
+        raise InputError(f"{text}: this is Python code, which `allow_code=False` refuses to run.")
     if name:
         return object_model(_object(place, name), domain, name=text)
     if path.suffix == _POLICY:

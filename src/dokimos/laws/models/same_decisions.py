@@ -142,7 +142,9 @@ def random_cases(
     strings = layout is not None and any(feature.holds_strings for feature in layout.features)
     cases: Rows = np.zeros((CASES, width), dtype=object if strings else np.float64)
     if data is not None and len(data):
-        cases = np.array(data[rng.integers(0, len(data), CASES)])
+        drawn_rows = np.array(data[rng.integers(0, len(data), CASES)])
+        # Whole numbers have no room for missing values, and would cut off what is drawn.
+        cases = drawn_rows if drawn_rows.dtype == object else drawn_rows.astype(np.float64)
     gaps = rng.random(CASES) < 0.5
     for column, values in special.items():
         low, high = _ends(column, layout, values)

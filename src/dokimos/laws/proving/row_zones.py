@@ -64,7 +64,7 @@ class Tolerance:
         for name in self.free:
             if name not in [each.name for each in layout.features]:
                 hint = did_you_mean(name, [each.name for each in layout.features])
-                raise InputError(f"--free: there is no feature {name}{hint}.")
+                raise InputError(f"`free`: there is no feature {name}{hint}.")
         values = list(question.zone.values)
         for slot, feature in zip(layout.slots, question.inputs[0].features, strict=True):
             variable = feature.variable

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import cast
 
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites
-from dokimos.api.checking import SuiteSource
 from dokimos.api.results import judge, report
+from dokimos.api.suites import SuiteSource
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.manifest import read_manifest
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable, home, write_whole
+from dokimos.core.files import home, write_whole
 from dokimos.core.progress import ProgressCallback, ignore
 from dokimos.judging.gate import (
     FAILURES,
@@ -32,22 +33,24 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.suites.budgets import first_within, in_order
 from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.script_guard import Permissions
 
 # Which instances of suites fit into a time budget
 
 
 def within_budget(
-    suites: Sequence[CampaignSuite], seconds: float, *, jobs: int, timeout_seconds: float | None
+    suites: Sequence[CampaignSuite], seconds: float, settings: RunSettings
 ) -> tuple[list[CampaignSuite], tuple[str, ...]]:
     """The suites with only the instances that fit into a budget, and what was left out of each.
 
     Raises InputError if not even the first instance of each suite fits: nothing of that suite would be
     tested.
     """
-    room = seconds * jobs
+    jobs = settings.jobs
+    room = seconds * jobs / settings.repeat
     ordered = [in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name) for each in suites]
-    limits = [[timeout_seconds or entry.timeout_seconds for entry in entries] for entries in ordered]
+    limits = [
+        [settings.limits(entry.timeout_seconds).wall_seconds for entry in entries] for entries in ordered
+    ]
     counts = first_within(limits, seconds=room)
     has = f"{seconds:g} s with {jobs} {'job' if jobs == 1 else 'jobs'} at a time"
     if not all(counts):
@@ -55,7 +58,8 @@ def within_budget(
         names = ", ".join(suite.name for suite in suites)
         raise InputError(
             f"A budget of {has} is too small for the first instance of each suite ({names}); these may "
-            f"take {least:g} s together; give a larger --budget, a smaller --timeout or fewer suites."
+            f"take {least:g} s together; give a larger `budget_seconds`, a smaller `timeout_seconds` or "
+            "fewer suites."
         )
     kept, left_out = [], []
     for suite, entries, count in zip(suites, ordered, counts, strict=True):
@@ -74,21 +78,14 @@ _LAST = "gate.json"
 def gate(
     suites: SuiteSource | Sequence[SuiteSource],
     verifiers: str | Verifier | Sequence[str | Verifier],
-    out: str | Path,
     *,
+    out: str | Path,
+    settings: RunSettings | None = None,
     baseline: str | Path | None = None,
     update_baseline: bool = False,
-    junit: str | Path | None = None,
-    markdown: str | Path | None = None,
-    html: str | Path | None = None,
     budget_seconds: float | None = None,
     rules: Sequence[str] = (),
-    timeout_seconds: float | None = None,
-    memory_bytes: int = 4_000_000_000,
-    jobs: int = 1,
     only: Sequence[str] = (),
-    pass_env: Sequence[str] = (),
-    trust_scripts: bool = False,
     progress: ProgressCallback[object] = ignore,
 ) -> GateOutcome:
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
@@ -99,24 +96,21 @@ def gate(
     files do not show everything that its answers depend on. Labels are checked before an answer is right or
     wrong by them. The files of every failure are kept in the folder `failures` in `out`. `baseline` is a
     file that lists what was right before and which failures are expected; `update_baseline` writes it, and
-    keeps its entries for what this call did not run. `junit`, `markdown` and `html` are files to write.
+    keeps its entries for what this call did not run. `settings` say what the runs may use.
     With `budget_seconds`, only the first instances in each suite's fixed order are run, as many as have
     time limits that add up to at most this budget for each of the `jobs`; the findings say how many were
-    left out. `rules` are rule sets to show on the page; they do not affect the result. `pass_env` and
-    `trust_scripts` are as for `run`.
+    left out. `rules` are rule sets to score by; they do not affect the result. `write` of the outcome
+    writes a page, a summary and a JUnit file.
 
-    >>> outcome = dokimos.gate("tiny", "reference", "gated", timeout_seconds=60, junit="junit.xml")
+    >>> outcome = dokimos.gate("tiny", "reference", out="gated")
+    >>> outcome.write(junit="junit.xml", html="gate.html")
     >>> outcome.is_open, [finding.text for finding in outcome.findings]
     (True, [])
     """
     if update_baseline and baseline is None:
-        raise InputError("Give the file to update with --baseline.")
+        raise InputError("Give the file to update as `baseline`.")
     folder = Path(out)
-    for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
-        if path is not None:
-            expect_writable(Path(path), what=what, example="gate.xml", made=folder)
-            if Path(path).is_file():
-                write_whole(Path(path), "", what=f"the {what}")  # not what an earlier gate said
+    settings = settings or RunSettings()
     chosen = chosen_verifiers(verifiers)
     is_first = update_baseline and baseline is not None and not Path(baseline).exists()
     held = None if baseline is None or is_first else read_baseline(Path(baseline))
@@ -126,22 +120,12 @@ def gate(
     names = {verifier.name for verifier in chosen}
     left_out: tuple[str, ...] = ()
     if budget_seconds is not None:
-        wanted, left_out = within_budget(wanted, budget_seconds, jobs=jobs, timeout_seconds=timeout_seconds)
+        wanted, left_out = within_budget(wanted, budget_seconds, settings)
 
     entries = {(each.name, entry.name): entry for each in wanted for entry in _entries(each)}
 
     def ask(*, again: bool) -> GateOutcome:
-        run_suites(
-            wanted,
-            chosen,
-            folder,
-            timeout_seconds=timeout_seconds,
-            memory_bytes=memory_bytes,
-            jobs=jobs,
-            again=again,
-            permissions=Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts),
-            progress=progress,
-        )
+        run_suites(wanted, chosen, folder, settings=settings, again=again, progress=progress)
         judged = judge(folder, rules=rules, progress=progress)
         own = JudgedCampaigns(tuple(one.of_verifiers(names) for one in judged.campaigns))
         return pass_gate(
@@ -163,7 +147,6 @@ def gate(
         )
         outcome = ask(again=False)
     outcome = keep_failures(folder, outcome, entries)
-    _write(outcome, junit=junit, markdown=markdown, html=html)
     write_baseline(folder / _LAST, outcome, before=last, instances=whole)
     if update_baseline and baseline is not None:
         write_baseline(Path(baseline), outcome, before=held, instances=whole)
@@ -209,13 +192,17 @@ def _checked_labels(
     return found
 
 
-def _write(
+def write_gate(
     outcome: GateOutcome,
     *,
-    junit: str | Path | None,
-    markdown: str | Path | None,
-    html: str | Path | None,
+    junit: str | Path | None = None,
+    markdown: str | Path | None = None,
+    html: str | Path | None = None,
 ) -> None:
+    """Write what a gate found: a JUnit file, a summary in Markdown, a page; `outcome.write` is the same.
+
+    >>> dokimos.write_gate(outcome, markdown="gate.md")
+    """
     from dokimos.reports.exports import as_junit, as_markdown
 
     if junit is not None:

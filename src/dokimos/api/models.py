@@ -1,4 +1,4 @@
-"""`data`: data sets by name, kept on this machine."""
+"""Models and data: data sets by name, properties from a model and data, and reference networks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from dokimos.constructions.data.brackets import LARGEST, TOLERANCE, Accuracy, Effort, measure_accuracy
+from dokimos.constructions.data.brackets import Accuracy, Effort, measure_accuracy
 from dokimos.constructions.data.catalogue import NAMES, Limits, load_data, named_data
 from dokimos.constructions.data.classifier import read_classifier
 from dokimos.constructions.data.data_set import KNOWN, NONE, DataSet, Normalisation, parse_normalisation
 from dokimos.constructions.data.packages import fetch_together
-from dokimos.constructions.data.property_suites import RecordOutcome, Style, Wishes, make_suite
+from dokimos.constructions.data.property_suites import (
+    PropertySettings,
+    RecordOutcome,
+    Style,
+    Wishes,
+    make_suite,
+)
 from dokimos.constructions.data.reference_networks import (
     Architecture,
-    Method,
     TrainingSettings,
+    TrainSettings,
     find_architecture,
 )
 from dokimos.core.errors import InputError
@@ -109,68 +115,51 @@ def make_properties(
     style: str,
     model: str | Path,
     data: str | Path,
-    out: str | Path,
     *,
+    out: str | Path,
     epsilon: float | Sequence[float] = (),
     count: int | None = None,
     seed: int = 0,
-    normalise: str | None = None,
-    limits: tuple[float, float] | None = (0.0, 1.0),
-    restarts: int = 5,
-    steps: int = 100,
-    weights: tuple[float, float] = (1 / 3, 2 / 3),
-    largest: float = LARGEST,
-    tolerance: float = TOLERANCE,
-    timeout_seconds: float | None = None,
-    budget_seconds: float | None = None,
-    labelled_only: bool = False,
-    twins: bool = False,
-    drop_easy: bool = False,
-    vnnlib: str = "1",
+    settings: PropertySettings | None = None,
     progress: ProgressCallback[RecordOutcome] = ignore,
 ) -> PropertySuite:
     """Make a suite of local robustness properties: `dokimos properties`.
 
-    `style` is "pgd" (records that are classified correctly and resist PGD with `restarts` and `steps`),
-    "radius" (balls of `epsilon` around correctly classified records) or "oval" (a radius between the
-    largest one proven and the smallest one broken, weighted by `weights`, up to `largest`). Records are
-    drawn without replacement, by `seed`, from `data`: a name that `list_data` lists, or your own file or
-    folder. `epsilon` is in the units of the data; `normalise` says how a record is normalised before the
-    network gets it.
-
-    A label is written only if it is proven: `unsat` with a certificate, `sat` with a witness.
-    `labelled_only` leaves out instances without a label; `twins` makes two instances of each record, at the
-    proven and at the broken radius. `drop_easy` leaves out instances that root bounds prove.
-    `budget_seconds` chooses the count and the time limit so that all instances together take no longer; a
-    time limit that is given stays, and a count that is given is not exceeded.
+    `style` is "pgd" (records that are classified correctly and resist PGD), "radius" (balls of `epsilon`
+    around correctly classified records) or "oval" (a radius between the largest one proven and the smallest
+    one broken). Records are drawn without replacement, by `seed`, from `data`: a name that `list_data`
+    lists, or your own file or folder. `epsilon` is in the units of the data. A label is written only if it
+    is proven: `unsat` with a certificate, `sat` with a witness.
 
     >>> model = "nets/digits-fc.onnx"
-    >>> made = dokimos.make_properties("radius", model, "digits", "x", epsilon=0.001, count=2)
+    >>> made = dokimos.make_properties("radius", model, "digits", out="x", epsilon=0.001, count=2)
     >>> dict(made.labels), dokimos.check("x").is_proven
     ({'unsat': 2}, True)
     """
-    chosen = _style(style)
+    chosen, more = _style(style), settings or PropertySettings()
     radii = (float(epsilon),) if isinstance(epsilon, int | float) else tuple(map(float, epsilon))
+    usual = _TIMEOUTS[chosen]
     wishes = Wishes(
         style=chosen,
         radii=radii,
         count=_COUNTS[chosen] if count is None else count,
         seed=seed,
-        restarts=restarts,
-        steps=steps,
-        weights=weights,
-        effort=Effort(largest=largest, tolerance=tolerance),
-        timeout_seconds=_TIMEOUTS[chosen] if timeout_seconds is None else timeout_seconds,
-        labelled_only=labelled_only,
-        twins=twins,
-        drop_easy=drop_easy,
-        version=vnnlib_version(vnnlib),
+        restarts=more.restarts,
+        steps=more.steps,
+        weights=more.weights,
+        effort=Effort(largest=more.largest, tolerance=more.tolerance),
+        timeout_seconds=usual if more.timeout_seconds is None else more.timeout_seconds,
+        labelled_only=more.labelled_only,
+        twins=more.twins,
+        drop_easy=more.drop_easy,
+        version=vnnlib_version(more.vnnlib),
     )
-    if budget_seconds is not None:
-        wishes = within(wishes, budget_seconds, count=count, seconds=timeout_seconds)
+    if more.budget_seconds is not None:
+        wishes = within(wishes, more.budget_seconds, count=count, seconds=more.timeout_seconds)
+    normalise = more.normalise
     classifier = read_classifier(Path(model), None if normalise is None else parse_normalisation(normalise))
     shape = classifier.network.input_shape[1:]
-    records = load_data(data, shape=shape, limits=limits, normalisation=classifier.normalisation)
+    records = load_data(data, shape=shape, limits=more.limits, normalisation=classifier.normalisation)
 
     def show(outcome: RecordOutcome, kept: int) -> None:
         said = ", ".join(f"{name}: {label or 'no label'}" for name, label in outcome.instances)
@@ -216,7 +205,6 @@ def within(wishes: Wishes, budget_seconds: float, *, count: int | None, seconds:
 
 #: The radii at which a network is measured that was not trained for a radius.
 _USUAL_RADIUS = {"cifar10": 2 / 255, "mnist": 0.03}
-_RECORDS = 200
 #: Data sets of at least this many records have large batches and few epochs, others small ones and many.
 _MANY = 5000
 _LARGE_BATCH, _SMALL_BATCH = 128, 32
@@ -239,76 +227,66 @@ class TrainedClassifier:
 
 def train_model(
     architecture: str,
-    out: str | Path,
     *,
+    out: str | Path,
     data: str | Path | None = None,
-    adversarial: float | None = None,
-    certified: float | None = None,
-    bounds: str = "ibp",
     epochs: int | None = None,
-    batch: int | None = None,
     seed: int = 0,
-    normalise: str | None = None,
-    inside: bool = False,
-    limits: Limits = (0.0, 1.0),
-    evaluate: int = _RECORDS,
+    settings: TrainSettings | None = None,
     progress: ProgressCallback[float] = ignore,
 ) -> TrainedClassifier:
     """Train a reference architecture and write `out`/ARCHITECTURE.onnx: `dokimos train`.
 
-    Trains plainly, with PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says
-    which: "ibp" or "crown-ibp", on a growing radius), for 10 epochs, or 60 on fewer than 5,000 records. The
-    same arguments give the same network. A checkpoint is kept next to it after each epoch: if interrupted,
-    the same call continues. Records are normalised outside the network unless `inside` is true;
-    ARCHITECTURE.json records which, for `make_properties`. The accuracy, the accuracy under PGD and the
-    share verified by bounds are measured on the first `evaluate` test records. Every fifth record of your
-    own data is kept for testing; `limits` is the range of its values.
+    Trains plainly or as `settings` say, for 10 epochs, or 60 on fewer than 5,000 records. The same
+    arguments give the same network. A checkpoint is kept next to it after each epoch: if interrupted, the
+    same call continues. ARCHITECTURE.json records how records are normalised, for `make_properties`. Every
+    fifth record of your own data is kept for testing.
 
-    >>> trained = dokimos.train_model("digits-fc", "nets", epochs=3, evaluate=20)
+    >>> short = dokimos.TrainSettings(evaluate=20)
+    >>> trained = dokimos.train_model("digits-fc", out="nets", epochs=3, settings=short)
     >>> trained.network.name, trained.parameters, trained.accuracy.clean.count
     ('digits-fc.onnx', 3466, 20)
     """
-    chosen = find_architecture(architecture)
-    method, radius = _method(adversarial, certified, bounds)
+    chosen, how = find_architecture(architecture), settings or TrainSettings()
     source = chosen.data if data is None else data
     usual = KNOWN.get(str(source), NONE) if str(source) in NAMES else NONE
-    normalisation = usual if normalise is None else parse_normalisation(normalise)
-    settings = TrainingSettings(
+    normalisation = usual if how.normalise is None else parse_normalisation(how.normalise)
+    training = TrainingSettings(
         architecture=architecture,
-        method=method,
-        radius=radius,
+        method=how.method,
+        radius=how.radius,
         epochs=_FEW_EPOCHS if epochs is None else epochs,
-        batch=_LARGE_BATCH if batch is None else batch,
+        batch=_LARGE_BATCH if how.batch is None else how.batch,
         seed=seed,
         mean=normalisation.mean,
         deviation=normalisation.deviation,
     )
-    records, test = _parts(source, chosen, limits, normalisation)
+    records, test = _parts(source, chosen, how.limits, normalisation)
     if len(records) < _MANY:
-        settings = replace(settings, epochs=epochs or _MANY_EPOCHS, batch=batch or _SMALL_BATCH)
+        training = replace(training, epochs=epochs or _MANY_EPOCHS, batch=how.batch or _SMALL_BATCH)
     # Only here, so that mistakes are reported before torch is loaded.
     from dokimos.constructions.data.schedule import Trainer
 
     folder = Path(out)
-    trainer = Trainer(settings, chosen, records, folder / f"{architecture}.checkpoint")
+    trainer = Trainer(training, chosen, records, folder / f"{architecture}.checkpoint")
 
     def show(epoch: int, loss: float) -> None:
         progress(
-            ProgressUpdate("training", epoch, settings.epochs, f"epoch {epoch}: loss {loss:.4f}", loss)
+            ProgressUpdate("training", epoch, training.epochs, f"epoch {epoch}: loss {loss:.4f}", loss)
         )
 
     trainer.run(show)
     path = folder / f"{architecture}.onnx"
-    write_whole(path, trainer.model.to_onnx(normalisation if inside else None), what="the network")
+    write_whole(path, trainer.model.to_onnx(normalisation if how.inside else None), what="the network")
     declared = {
         "mean": normalisation.mean,
         "deviation": normalisation.deviation,
-        "inside": inside,
+        "inside": how.inside,
         "data": str(source),
     }
     write_whole(path.with_suffix(".json"), json.dumps(declared, indent=1) + "\n", what="its normalisation")
-    measured = radius or _USUAL_RADIUS.get(str(source), 0.02)
-    test = test.chosen(list(range(min(evaluate, len(test)))))
+    measured = how.radius or _USUAL_RADIUS.get(str(source), 0.02)
+    test = test.chosen(list(range(min(how.evaluate, len(test)))))
 
     def count(done: int) -> None:
         if done % _SHOWN == 0:
@@ -322,17 +300,6 @@ def train_model(
     shapes = classifier.network.shapes
     relus = sum(prod(shapes[node.output]) for node in classifier.network.nodes if node.op == "Relu")
     return TrainedClassifier(path, parameters, relus, measured, accuracy)
-
-
-def _method(adversarial: float | None, certified: float | None, bounds: str) -> tuple[Method, float]:
-    """What is minimised, and over balls of which radius."""
-    if adversarial is not None and certified is not None:
-        raise InputError("Training is either adversarial or certified; give only one of the two.")
-    if bounds not in ("ibp", "crown-ibp"):
-        raise InputError(f"There are no bounds called {bounds!r}; give ibp or crown-ibp.")
-    if adversarial is not None:
-        return Method.ADVERSARIAL, adversarial
-    return (Method.NORMAL, 0.0) if certified is None else (Method(bounds), certified)
 
 
 def _parts(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dokimos.api.checking import SuiteSource, read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.constructions.hiding.labelled import building_folder, building_place, write_suite
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.hiding.plants import parse_shape as parse_shape
@@ -100,7 +100,7 @@ def attack(
     if not wanted:
         raise InputError(
             f"{found.folder}: every instance is labelled unsat, so there is nothing to find; give "
-            "--all to attack them anyway."
+            "`include_unsat` to attack them anyway."
         )
     tasks = [AttackTask(entry, name, budget_seconds, seed) for entry in wanted for name in names]
 
@@ -154,7 +154,7 @@ class Assessment(Brief):
 
 
 def hide(
-    out: str | Path, settings: HideSettings | None = None, *, progress: ProgressCallback[None] = ignore
+    settings: HideSettings | None = None, *, out: str | Path, progress: ProgressCallback[None] = ignore
 ) -> HiddenSuite:
     """Make a suite with hidden counterexamples: `dokimos hide`.
 
@@ -165,7 +165,7 @@ def hide(
     same files.
 
     >>> small = dokimos.HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
-    >>> hidden = dokimos.hide("hidden", small)
+    >>> hidden = dokimos.hide(small, out="hidden")
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
     """
@@ -239,9 +239,9 @@ class SoundnessRow:
 
 
 def hide_soundness(
-    out: str | Path,
     settings: HideSettings | None = None,
     *,
+    out: str | Path,
     only: Sequence[str] = (),
     progress: ProgressCallback[None] = ignore,
 ) -> tuple[SoundnessRow, ...]:
@@ -250,7 +250,7 @@ def hide_soundness(
     `only` names the settings to train (default: all 26). Settings that are done already are not trained
     again.
 
-    >>> dokimos.hide_soundness("soundness", only=["cnn9"])
+    >>> dokimos.hide_soundness(out="soundness", only=["cnn9"])
     Traceback (most recent call last):
     dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
     """
@@ -260,7 +260,7 @@ def hide_soundness(
             raise unknown_name("setting", name, known)
     rows = []
     for name in [each for each in known if not only or each in only]:
-        made = hide(Path(out) / name, known[name], progress=progress)
+        made = hide(known[name], out=Path(out) / name, progress=progress)
         report = made.report or _kept_report(made.suite)
         planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
         rows.append(SoundnessRow(name, planted, proven, hidden))
