@@ -153,16 +153,26 @@ class Cost:
 NO_COST = Cost()
 
 
-def measured(work: Callable[[], T]) -> tuple[T, Cost]:
-    """Do the work; return its result and its cost.
+class Meter:
+    """Measures from when it is made.
 
-    On Linux, the peak is reset first; elsewhere it is the peak since the process started.
+    On Linux, the peak is reset then; elsewhere it is the peak since the process started.
     """
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    start = time.process_time()
-    result = work()
-    return result, Cost(time.process_time() - start, _peak_memory_bytes())
+
+    def __init__(self) -> None:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        self._start = time.process_time()
+
+    def cost(self) -> Cost:
+        """The cost so far."""
+        return Cost(time.process_time() - self._start, _peak_memory_bytes())
+
+
+def measured(work: Callable[[], T]) -> tuple[T, Cost]:
+    """Do the work; return its result and its cost."""
+    meter = Meter()
+    return work(), meter.cost()
 
 
 def _peak_memory_bytes() -> int:
