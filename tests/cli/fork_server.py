@@ -15,9 +15,9 @@ import sys
 def load() -> None:
     """What takes most of the time to start."""
     import flint  # noqa: F401
+    import msgspec  # noqa: F401
     import onnx  # noqa: F401
     import rich.table  # noqa: F401
-    from pydantic import TypeAdapter  # noqa: F401
 
     import dokimos.cli.app  # noqa: F401
 

@@ -28,13 +28,22 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
-from dokimos.core.threads import use_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 #: Threads ask for processes one after another: there is only one name for the program that asks.
 _ASKING = threading.Lock()
+
+
+#: What libraries read, at the latest when they are loaded, before they start a thread for each core.
+THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def use_one_core() -> None:
+    """Ask libraries to use one thread, unless the user has asked for another number."""
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
 
 
 def default_jobs() -> int:
