@@ -12,15 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.cli.sessions import AT_WORK
-
 SERVER = Path(__file__).with_name("fork_server.py")
 
 
 class Forks:
     """Runs commands in a folder, by an interpreter and in an environment that are the same for all of them.
 
-    What they load is what there is at the first one. What they print on a slow machine only is left out.
+    What they load is what there is at the first one.
     """
 
     def __init__(
@@ -48,7 +46,7 @@ class Forks:
             self._server.stdin.write(json.dumps([command, *map(str, files)]) + os.linesep)
             self._server.stdin.flush()
             code = int(self._server.stdout.readline())
-            out, err = (AT_WORK.sub("", file.read_text(encoding="utf-8")) for file in files)
+            out, err = (file.read_text(encoding="utf-8") for file in files)
         return subprocess.CompletedProcess(command, code, out, err)
 
     def __enter__(self) -> Self:
