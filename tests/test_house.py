@@ -118,8 +118,8 @@ def public_functions() -> Iterator[tuple[str, int]]:
 
 
 def repeated_names() -> list[str]:
-    """Names of several modules. In the command line, a file is named after its command."""
-    stems = Counter(path.stem for path in FILES if _layer(_module(path)) != "cli")
+    """Names of several modules. In the api and the command line, a file is named after what it gives."""
+    stems = Counter(path.stem for path in FILES if _layer(_module(path)) not in ("api", "cli"))
     return sorted(stem for stem, count in stems.items() if count > 1 and stem not in SEVERAL)
 
 
