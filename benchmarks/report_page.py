@@ -89,7 +89,8 @@ def write(path: Path, instances: int, verifiers: int) -> None:
         suites=("made-up",),
         verifiers=(),
         machine="",
-        limits=LIMITS,
+        wall_seconds=LIMITS.wall_seconds,
+        memory_bytes=LIMITS.memory_bytes,
         planned=len(runs),
         recorded=len(runs),
     )

@@ -15,7 +15,7 @@ from dokimos.verifiers.placed import PlacedVerifier
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
 #: Which variables these read does not stand in their text; `known_by_other_means` says which they are.
-INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/threads.py"}
+INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/parallel.py"}
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
     "core/parallel.py",
@@ -33,15 +33,6 @@ def page(name: str) -> str:
 def manual() -> list[Path]:
     """The pages that people write: results and what is generated from the code do not count."""
     return [each for each in DOCS.rglob("*.md") if each.parent.name not in ("results", "reference")]
-
-
-def test_the_manual_stays_small_enough_to_be_read() -> None:
-    words = {
-        str(each.relative_to(DOCS)): len(each.read_text(encoding="utf-8").split()) for each in manual()
-    }
-    generated = {"reference/python"}  # the list of commands does not count, the Python reference does
-    assert len(words) + len(generated) <= 26, sorted(words)
-    assert sum(words.values()) <= 50_000, sorted(words.items(), key=lambda item: -item[1])
 
 
 def test_every_page_of_the_manual_has_one_place_in_the_index() -> None:

@@ -9,7 +9,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.suites.instance import Answer, Label
-from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.execution.limits import Termination
 
 CAMPAIGN = CampaignInfo(
     folder="runs/july",
@@ -19,7 +19,8 @@ CAMPAIGN = CampaignInfo(
         VerifierInfo(name="scripted", version="0.1.0"),
     ),
     machine="x86_64, 2 cores, 8 GB, Linux 6.1",
-    limits=Limits(wall_seconds=10.0, memory_bytes=4_000_000_000),
+    wall_seconds=10.0,
+    memory_bytes=4_000_000_000,
     planned=80,
     recorded=75,
 )

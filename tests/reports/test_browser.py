@@ -374,7 +374,6 @@ def test_the_page_prints_on_white_with_everything_unfolded(opened: Opener, tmp_p
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         expect(page.locator("#wrong-2 .outputs td").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
-        page.screenshot(path=tmp_path / "print.png", full_page=True)
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         expect(page.locator("#wrong-2 .outputs td").first).not_to_be_visible()
         assert page.locator("#table tbody tr").count() == 39

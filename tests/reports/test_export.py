@@ -13,7 +13,7 @@ from dokimos.reports.sections.instances import campaign_rows
 from dokimos.reports.sections.progress import Cactus
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import sample_judgements
-from tests.reports.sections.test_rules import SAME_SET
+from tests.reports.sections.test_rule_scores import SAME_SET
 
 
 def _findings() -> Findings:

@@ -127,24 +127,24 @@ def watch(
 
 
 def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
-    from dokimos.reports.live_view import status_line, watch_rows, watch_view
+    from dokimos.reports.live_view import watch_rows, watch_view
 
     with printout("watch", as_json) as said:
         said.table("verifiers", watch_rows(seen), watch_view(str(run), seen))
         if as_json:
-            said.line(status_line(seen.glance))
+            said.line(seen.glance.in_words)
 
 
 def _lines(looks: Iterable[WatchedCampaign]) -> None:
     """Print a line whenever something has changed, for output that cannot be redrawn."""
-    from dokimos.reports.live_view import status_line, watch_rows, wrong_line
+    from dokimos.reports.live_view import watch_rows, wrong_line
 
     before: tuple[object, ...] = ()
     for seen in looks:
         wrong = wrong_line(watch_rows(seen))
         after = (seen.glance.state, len(seen.glance.records), wrong, *seen.remarks)
         if after != before:
-            typer.echo("; ".join([status_line(seen.glance), wrong, *seen.remarks]))
+            typer.echo("; ".join([seen.glance.in_words, wrong, *seen.remarks]))
         before = after
 
 

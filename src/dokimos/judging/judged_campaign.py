@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
+from dokimos.campaigns.job import log_name, log_path
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import Manifest, PublishedSource, require_what_was_run
 from dokimos.core.errors import InputError, UnreadableFile
@@ -30,6 +31,7 @@ from dokimos.judging.written_points import located, seen_from_here
 from dokimos.suites.entry import SuiteEntry, truth_of
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.folder import Suite, read_suite, shipped_names
+from dokimos.verifiers.base import log_tail
 
 if TYPE_CHECKING:
     import dokimos
@@ -86,6 +88,17 @@ class JudgedCampaign(Brief):
     def missing(self) -> int:
         """How many planned runs are not recorded (yet)."""
         return self.campaign.planned - len(self.campaign.records)
+
+    def log_of(self, job: str) -> Path:
+        """Where a run's log is, or was."""
+        return self.campaign.folder / log_name(job)
+
+    def log_tail(self, job: str, *, characters: int) -> str:
+        """The end of a run's log; empty if there is none in the campaign's own folder."""
+        try:
+            return log_tail(log_path(self.campaign.folder, job), characters=characters)
+        except UnreadableFile:
+            return ""
 
     def of_verifiers(self, names: Container[str]) -> JudgedCampaign:
         """The same campaign without the runs of other verifiers."""

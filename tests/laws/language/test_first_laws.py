@@ -19,7 +19,7 @@ from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.domain.records import read_csv_table
 from dokimos.laws.engine.results import LawSettings
-from tests.laws.models.test_handing import granted, people
+from tests.laws.models.test_data_frames import granted, people
 
 
 def _written(folder: Path, table: pd.DataFrame, name: str = "people.csv") -> Path:

@@ -98,7 +98,10 @@ def test_missing_values_go_the_way_of_the_estimator(kind: str, folder: Path) -> 
     people = _people(gaps=0.3)
     place = _started(people, folder)
     assert 'real("income", 10.0, 89.0, missing=True)' in place.read_text()
-    estimator = getattr(trees if hasattr(trees, kind) else ensembles, kind)(max_depth=5, random_state=2)
+    few = {} if hasattr(trees, kind) else {"n_estimators": 10}
+    estimator = getattr(trees if hasattr(trees, kind) else ensembles, kind)(
+        max_depth=5, random_state=2, **few
+    )
     rows = people[["age", "income", "debt"]].to_numpy(dtype=np.float64)
     pickled = _pickled(estimator.fit(rows, people["granted"]), folder)
     dokimos.convert_model(pickled, out=folder / "model.json", domain=place)

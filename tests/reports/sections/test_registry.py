@@ -22,7 +22,7 @@ from dokimos.suites.folder import LintFinding, LintSeverity
 from dokimos_studies.state_page import state_page
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements
-from tests.reports.sections.test_rules import RUNS
+from tests.reports.sections.test_rule_scores import RUNS
 from tests.reports.sections.test_support import known, three
 from tests.studies.test_state_page import UNSOUND, state
 

@@ -12,11 +12,13 @@ import pytest
 
 from dokimos.campaigns.journal import Journal, read_history
 from dokimos.campaigns.manifest import read_manifest
-from dokimos.campaigns.state import State, glance, seconds_left
+from dokimos.campaigns.state import Glance, State, duration, glance, seconds_left
 from dokimos.core.errors import UnreadableFile
 from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
+RECORDS = tuple(record(f"i{k}", Answer.SAT, seconds=k + 1) for k in range(8))
+RUNNING = Glance(State.RUNNING, {"marabou": 10, "reference": 10}, RECORDS, 1, 130.0)
 START = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 
 
@@ -136,3 +138,28 @@ def test_a_start_without_its_time_only_makes_the_estimate_worse(
 def test_a_folder_without_a_campaign_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="there is no campaign here"):
         glance(tmp_path, START)
+
+
+def test_the_line_says_how_it_stands() -> None:
+    assert RUNNING.in_words == "running: 8 of 20 runs done, 12 to go, about 2 min left"
+    unknown = Glance(State.RUNNING, {"marabou": 10}, (), 1, None)
+    assert unknown.in_words == "running: 0 of 10 runs done, 10 to go"
+    assert Glance(State.FINISHED, {"m": 8}, RECORDS, 0, None).in_words == "finished: 8 of 8 runs done"
+    stopped = Glance(State.STOPPED, {"m": 9}, RECORDS, 0, None).in_words
+    assert stopped.startswith("interrupted: 8 of 9 runs done, 1 to go")
+    assert "`dokimos run`" in stopped
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 s"),
+        (89.4, "89 s"),
+        (90, "2 min"),
+        (3600, "60 min"),
+        (5400, "1 h 30 min"),
+        (7260, "2 h 01 min"),
+    ],
+)
+def test_a_duration_is_rough(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
