@@ -162,6 +162,22 @@ def test_new(folder: Path) -> None:
     assert run("new", "fair", "--feature", "age").stdout.startswith("# People who differ only in age")
 
 
+def test_a_new_law_of_fairness_tries_each_value_in_the_same_record(tmp_path: Path) -> None:
+    """So that its violations are people: not each of them beside every stranger of another group."""
+    (tmp_path / "people.py").write_text(
+        "from dokimos.laws import category, integer\n"
+        'FEATURES = [integer("age", 18, 90), category("region", "east", "north", "west")]\n'
+        "def inputs():\n    return [[20 + k, 'north' if k % 5 else 'west'] for k in range(20)]\n"
+        "def northern(x):\n    return int(x[1] == 'north')\n"
+    )
+    for template in ("fair", "invariant"):
+        path = tmp_path / f"{template}.law"
+        new = ("new", template, "--feature", "region", "--domain", "people", "--out", path)
+        assert run(*new).exit_code == 0
+        result = run("test", path, "--model", f"{tmp_path / 'people.py'}:northern")
+        assert "20 violated (20 unique, 20 inputs)" in result.stdout
+
+
 def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
     for command in ("lint", "fmt", "test"):
         problem = run(command, "compass").exception

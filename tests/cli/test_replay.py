@@ -92,3 +92,10 @@ def test_what_cannot_be_replayed_is_one_sentence(
         assert said in ran.err
         assert ran.err.count("\n") == bool(said)
     assert "in onnxruntime: not evaluated: the point is outside the range of float32" in ran.out
+
+
+def test_a_number_that_is_called_exact_is_not_rounded(dokimos: Dokimos, files: tuple[Path, Path]) -> None:
+    ran = dokimos("replay", *files, "0.75", "0.0000006")
+    assert "  Y_0 = 0.7500006 exactly, 0.7500005960464478 in onnxruntime" in ran.out
+    ran = dokimos("replay", *files, "0.75", "0.0000000000000000000000000000001")
+    assert "  Y_0 = 0.7500000000000000000000… exactly, 0.75 in onnxruntime" in ran.out

@@ -112,3 +112,12 @@ def test_many_lists_side_by_side_are_not_deep() -> None:
 
 def test_a_whole_surrogate_pair_is_a_character() -> None:
     assert strict_json.parse('"\\ud83d\\ude00"', file="a.json") == "\U0001f600"
+
+
+def test_a_name_with_line_breaks_leaves_the_message_in_one_line() -> None:
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        known: int = 0
+
+    with pytest.raises(UnreadableFile, match="unknown field `first second`; this is not one") as caught:
+        strict_json.convert({"first\nsecond": 1}, Strict, file="f.json", what="one")
+    assert "\n" not in str(caught.value)

@@ -36,6 +36,8 @@ from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.recipes import parse_recipe
 from dokimos.core.errors import DokimosError
+from dokimos.judging.gate import read_baseline
+from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.law_test import test_law as run_law
@@ -92,6 +94,7 @@ from tests.fuzz.named_inputs import (
     results,
     tables,
 )
+from tests.fuzz.readers_of_laws import BREAKS, KEEPS, read_any_proof, read_any_trees, saved
 from tests.laws.toy import domain, risk
 
 Read = Callable[[Path, int], object]
@@ -431,6 +434,46 @@ RESULTS = [
 ]
 
 
+def read_any_table(path: Path, number: int) -> None:
+    """The list of instances, or how it was made, of a suite that has its other files."""
+    others = shutil.ignore_patterns(path.name)
+    shutil.copytree(suite(), path.parent, dirs_exist_ok=True, ignore=others)
+    for entry in read_suite(path.parent).entries:
+        entry.read_truth()
+
+
+def suite_file(name: str) -> list[bytes]:
+    return [(suite() / name).read_bytes()]
+
+
+def read_any_baseline(path: Path, number: int) -> None:
+    str(read_baseline(path).expected)
+
+
+BASELINE = b"""{"schema": 1,
+"runs": [{"verifier": "mine", "suite": "s", "instance": "i", "verdict": "correct",
+  "seconds": 0.5, "limit_seconds": 10.0}],
+"expected_failures": [{"verifier": "mine", "suite": "s", "instance": "j", "reason": "known"}]}
+"""
+
+
+def read_any_published(path: Path, number: int) -> None:
+    """As `audit --results` does: the table is that of a tool, beside one counterexample."""
+    folder = path.parent / "published" / "tool" / "2025_tiny"
+    folder.mkdir(parents=True)
+    path.rename(folder / "results.csv")
+    (folder / "witness.counterexample").write_bytes(POINTS[1])
+    found = read_suite(suite())
+    given = [CampaignSuite(found.folder, found.entries, name="tiny")]
+    import_results(path.parent / "published", given, path.parent / "campaign")
+
+
+PUBLISHED = b"""tiny,onnx/ordered-pairs.onnx,vnnlib/ordered-pairs.vnnlib,0.1,unsat,1.5
+tiny,./onnx/witness.onnx,./vnnlib/witness.vnnlib,0.1,sat,2
+tiny,onnx/witness.onnx,vnnlib/witness.vnnlib,0,timeout,100
+"""
+
+
 def read_any_pool(path: Path, number: int) -> None:
     read_pool(path, None)
 
@@ -504,6 +547,12 @@ READERS: dict[str, Reader] = {
     ),
     "point": Reader("point", lambda p, _: read_point(p), TEXT, lambda: POINTS),
     "pool": Reader("pool.npy", read_any_pool, (change_bytes,), arrays, pools),
+    "trees": Reader("trees.json", read_any_trees, JSON, lambda: [KEEPS, BREAKS], deep_json),
+    "proof": Reader("older.json", read_any_proof, JSON, lambda: list(saved()), deep_json),
+    "instances": Reader("instances.csv", read_any_table, TEXT, lambda: suite_file("instances.csv")),
+    "suite": Reader("suite.json", read_any_table, JSON, lambda: suite_file("suite.json"), deep_json),
+    "baseline": Reader("baseline.json", read_any_baseline, JSON, lambda: [BASELINE], deep_json),
+    "published": Reader("results.csv", read_any_published, TEXT, lambda: [PUBLISHED]),
     "npz": Reader("data.npz", read_any_data, (change_bytes,), archives, named_archives),
     "table": Reader("data.csv", read_any_data, TEXT, lambda: [b"a,b,label\n0.5,1,0\n0.25,0,1\n"], tables),
 }

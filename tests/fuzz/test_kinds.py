@@ -13,9 +13,10 @@ from onnx import TensorProto, helper
 
 from dokimos.checker import CERTIFICATES
 from dokimos.core.errors import DokimosError
+from dokimos.networks.graph import CORE_OPS
 from dokimos.networks.reading.onnx_file import read_onnx
 from tests.checker.files import model
-from tests.fuzz.kinds import Drawn, Tally, attention, certificates, put_to_all
+from tests.fuzz.kinds import Drawn, Tally, anything, attention, certificates, draw, put_to_all
 
 FEW, MANY = 100, 20_000
 
@@ -34,6 +35,18 @@ def relu_behind(*nodes: tuple[Any, ...], shape: tuple[int, ...], **weights: Any)
     proto.graph.output[0].type.tensor_type.ClearField("shape")
     found = onnx.shape_inference.infer_shapes(proto, strict_mode=True)
     return bytes(found.SerializeToString())
+
+
+def one_token(dtype: Any) -> bytes:
+    """Attention of one token to itself: the sum of the inputs."""
+    nodes = [
+        ("MatMul", ["X", "zero"], "q"),
+        ("MatMul", ["q", "q"], "s"),
+        ("Softmax", ["s"], "w", {"axis": 1}),
+        ("MatMul", ["X", "one"], "v"),
+        ("MatMul", ["w", "v"], "Y"),
+    ]
+    return model(nodes, {"zero": np.zeros((2, 1)), "one": np.ones((2, 1))}, [1, 2], [1, 1], dtype=dtype)
 
 
 #: Networks at the edges of what can be read.
@@ -57,24 +70,18 @@ EDGES: dict[str, bytes] = {
     "larger by broadcasting": relu_behind(("Add", ["X", "c"], "a"), shape=(1, 2), c=np.ones((2, 1, 2))),
     "input read twice": relu_behind(("Add", ["X", "X"], "a"), shape=(1, 2)),
     "scalar": relu_behind(("Add", ["X", "c"], "a"), shape=(), c=1.0),
+    "entry of a vector": relu_behind(("Gather", ["X", "i_0"], "a"), shape=(2,), i_0=np.array(1)),
+    "scalar that is padded": relu_behind(
+        ("Pad", ["X", "i_0"], "a"), shape=(), i_0=np.zeros(0, np.int64)
+    ),
     "vector": relu_behind(("MatMul", ["X", "c"], "a"), shape=(2,), c=[[1.0], [-1.0]]),
     "empty part": relu_behind(("Concat", ["X", "c"], "a", {"axis": 1}), shape=(1, 2), c=np.zeros((1, 0))),
     "empty product": relu_behind(
         ("Slice", ["X", "i_0", "i_0", "i_1"], "e"), ("MatMul", ["e", "c"], "a"), shape=(1, 2),
         c=np.zeros((0, 2)), i_0=np.array([0]), i_1=np.array([1]),
     ),
-    "one token": model(
-        [
-            ("MatMul", ["X", "zero"], "q"),
-            ("MatMul", ["q", "q"], "s"),
-            ("Softmax", ["s"], "w", {"axis": 1}),
-            ("MatMul", ["X", "one"], "v"),
-            ("MatMul", ["w", "v"], "Y"),
-        ],
-        {"zero": np.zeros((2, 1)), "one": np.ones((2, 1))},
-        [1, 2],
-        [1, 1],
-    ),
+    "one token": one_token(np.float32),
+    "one token in float64": one_token(np.float64),
 }  # fmt: skip
 
 
@@ -115,6 +122,16 @@ def test_the_few_networks_are_many_enough_to_mean_something() -> None:
     assert set(few().tried) == set(CERTIFICATES)
     assert sum(few().accepted.values()) > 300
     assert len(few().accepted) > 10
+
+
+def test_every_operator_and_both_types_are_drawn() -> None:
+    met: set[str] = set()
+    for number in range(6000):
+        if drawn := draw(np.random.default_rng([3, number]), [anything]):
+            met |= {str(drawn.network.dtype), *(node.op for node in drawn.network.nodes)}
+        if met == {*CORE_OPS, "float32", "float64"}:
+            return
+    assert met == {*CORE_OPS, "float32", "float64"}
 
 
 def test_a_false_margin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -338,6 +338,7 @@ def test_a_witness_settles_what_has_no_label(tmp_path: Path) -> None:
         Verdict.UNDECIDED,
     ]
     assert {(j.label, j.certificate) for j in found} == {(Label.SAT, SETTLED)}
+    assert not any("matches the label" in j.reason for j in found), "there is none"
 
 
 def test_a_clipped_witness_settles_what_has_no_label(tmp_path: Path) -> None:
@@ -347,8 +348,8 @@ def test_a_clipped_witness_settles_what_has_no_label(tmp_path: Path) -> None:
     assert [j.verdict for j in found] == [Verdict.CLIPPED, Verdict.WRONG_UNSAT]
     assert not found[0].verdict.is_wrong
     assert found[0].reason == (
-        "the answer matches the label; its witness leaves the box by 1.19e-07, and clipped to the box it "
-        "violates exactly"
+        "an exact witness proves the answer; its witness leaves the box by 1.19e-07, and clipped to the "
+        "box it violates exactly"
     )
 
 

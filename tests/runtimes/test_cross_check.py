@@ -334,6 +334,16 @@ def test_an_exact_value_that_is_unsafe_refutes_an_unsat(threshold: str, refuted:
         assert found == CrossCheck("onnxruntime")
 
 
+def test_where_floats_overflow_the_exact_value_still_refutes_an_unsat() -> None:
+    """Y = 1e38·X on [90, 101]: no runtime can be asked, as everything overflows there."""
+    content = single("Mul", (1, 1), [np.array([1e38], np.float32)]).SerializeToString()
+    for threshold, refuted in (("1.0", True), ("1e41", False)):
+        instance = instance_of(content, question([(90, 101)], 1, f"(>= Y_0 {threshold})"))
+        found = cross_check(instance, stated(instance, "enclosure", {"trees": [[-1]]}))
+        assert not found.is_done
+        assert ("the proof is false" in found.contradiction) is refuted
+
+
 def test_a_false_label_is_refused_by_check(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_dokimos: Dokimos
 ) -> None:

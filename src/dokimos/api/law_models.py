@@ -24,8 +24,14 @@ from dokimos.laws.models.estimators import read_sklearn
 from dokimos.laws.models.files import read_pickle, tree_model
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
 from dokimos.laws.models.objects import object_model
-from dokimos.laws.models.same_decisions import CASES, expect_faithful_trees
-from dokimos.laws.models.trees import write_trees
+from dokimos.laws.models.same_decisions import (
+    CASES,
+    expect_faithful_trees,
+    expect_same_decisions,
+    random_cases,
+    thresholds_of,
+)
+from dokimos.laws.models.trees import Ensemble, write_trees
 from dokimos.laws.repair.repairing import KeptRepairs, Repair, RepairedModel, RepairSettings
 from dokimos.laws.reporting.terminal import repair_table
 
@@ -72,7 +78,11 @@ def convert_model(
     estimator, content = read_pickle(Path(model))
     ensemble = read_sklearn(estimator)
     if ensemble is None:
-        raise InputError(f"{model}: holds no fitted scikit-learn tree or ensemble of trees.")
+        kind = type(estimator).__name__
+        raise InputError(
+            f"{model}: holds a {kind}, which is no fitted tree, forest or gradient boosting of "
+            "scikit-learn that can be read as trees."
+        )
     if domain is not None:
         found = with_table(load_domain(domain))
     else:
@@ -83,7 +93,20 @@ def convert_model(
         raise InputError(f"{model}: takes a column that is not a number, which a file of trees cannot.")
     written = write_trees(ensemble)
     made = tree_model(written, found, name=str(path))
-    expect_faithful_trees(replace(made, original=original.original), found.layout, data)
+    if not expect_faithful_trees(replace(made, original=original.original), found.layout, data):
+        width = None if found.layout is None else found.layout.width
+        if width is None and data is not None:
+            width = data.shape[-1]
+        raise InputError(
+            f"{model}: has {ensemble.inputs} inputs, but records of the domain {found.name} have {width} "
+            "columns; fit it on a DataFrame, so that its columns have names, or give its own domain."
+        )
+    # The domain may encode the records for a file of trees, but not for a pickle, or decide by itself.
+    placed = made.made_of
+    assert isinstance(placed, Ensemble)
+    cases = random_cases(data, found.layout, placed.inputs, thresholds_of(placed))
+    what = f"{path}: as a model of the domain {found.name}, it"
+    expect_same_decisions(original.predict, made.predict, data, cases, what=what, layout=found.layout)
     write_whole(path, written, make_folder=False)
     nodes = sum(len(tree.feature) for tree in ensemble.trees)
     return ConvertedModel(path, len(ensemble.trees), nodes, 0 if data is None else len(data), CASES)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_nam
 from dokimos.laws.engine.results import LawResult, LawSettings, verdict_of
 from dokimos.laws.language import formatting, parser, templates, validation
 from dokimos.laws.language.constraints import domain_of
-from dokimos.laws.language.parser import SUFFIXES
+from dokimos.laws.language.parser import SUFFIXES, parse_law
 from dokimos.laws.language.syntax import Law, LawError
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
 from dokimos.laws.models.model import Model
@@ -379,17 +380,34 @@ def new_law(
     """Start a law from a template (monotone, invariant, robust or fair): `dokimos law new`.
 
     Returns the text of the law, and writes it to the new file `out` if that is given. With a `tolerance`,
-    the law is about predictions that are numbers, which may differ by that much.
+    the law is about predictions that are numbers, which may differ by that much. Where the `domain` is
+    found, as by a law in the file `out`, a law that a feature does not matter tries each of its values in
+    the same record; otherwise it takes that of another record.
 
     >>> dokimos.new_law("monotone", feature="age").splitlines()[0]
     '# A larger age never lowers the decision.'
     """
-    text = templates.new_law(template, feature=feature, amount=amount, tolerance=tolerance, domain=domain)
+    make = partial(
+        templates.new_law, template, feature=feature, amount=amount, tolerance=tolerance, domain=domain
+    )
+    text = make()
+    if domain is not None and template in templates.OF_EVERY_VALUE:
+        text = make(others=_values(text, feature, Path("new.law" if out is None else out)))
     if out is not None:
         if Path(out).exists():
             raise InputError(f"{out}: already exists; choose another file.")
         write_whole(Path(out), text, what="the law")
     return text
+
+
+def _values(text: str, feature: str, path: Path) -> tuple[str, ...]:
+    """All values of a feature in the domain that the text imports; none if one of them is not found."""
+    try:
+        found = domain_of(parse_law(text), folder=path.parent, given=None, allow_code=True)
+    except DomainNotFound:
+        return ()
+    features = () if found is None or found.layout is None else found.layout.features
+    return next((templates.every_value(each) for each in features if each.name == feature), ())
 
 
 def law_files(laws: LawSource) -> list[Path]:

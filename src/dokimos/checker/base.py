@@ -47,8 +47,11 @@ class Problem:
     asked: Proven | None = None
 
     def asks_float32(self) -> bool:
-        """Whether the label claims a margin in float32, or the largest one is asked for."""
-        return self.asked is None or self.asked.float32 is not None
+        """Whether the label claims a margin in float32, or the largest one is asked for.
+
+        Never for a float64 network: no lemma here bounds how that rounds.
+        """
+        return self.network.dtype == "float32" and (self.asked is None or self.asked.float32 is not None)
 
     def in_float32(self, proof: Callable[[], Fraction]) -> Fraction | None:
         """The float32 margin that `proof` gives; None if it does not go through, or none is asked for."""

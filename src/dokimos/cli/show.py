@@ -228,6 +228,10 @@ def _answers(shown: ShownInstance) -> Table:
 # `dokimos replay`: what happens at one point, exactly and in onnxruntime
 
 
+#: So many characters of an exact number are shown.
+_DIGITS = 24
+
+
 def replay(
     network: Annotated[Path, typer.Argument(help="The ONNX file, plain or gzipped.")],
     property: Annotated[Path, typer.Argument(help="The VNN-LIB file, plain or gzipped.")],
@@ -264,12 +268,18 @@ def _replay_lines(found: ReplayedPoint) -> Iterator[str]:
     )
     yield f"in {row.runtime}: {_in_runtime(found)}"
     for output in row.outputs:
-        exact = "-" if output.exact is None else output.exact.short
+        exact = "-" if output.exact is None else _to_the_digit(output.exact.full)
         runtime = "-" if output.onnxruntime is None else output.onnxruntime.full
         yield f"  Y_{output.index} = {exact} exactly, {runtime} in {row.runtime}"
     if row.outputs_left_off:
         yield f"  … and {row.outputs_left_off} more outputs"
     yield _node_line(found.nodes)
+
+
+def _to_the_digit(full: str) -> str:
+    """A number that is called exact: all of its digits, or the first and a mark that there are more."""
+    digits, mark, power = full.removesuffix("…").partition("e")
+    return full if len(digits) <= _DIGITS or "±" in full else f"{digits[:_DIGITS]}…{mark}{power}"
 
 
 def _exactly(replay: Replay) -> str:

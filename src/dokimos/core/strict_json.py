@@ -141,7 +141,7 @@ def _applying(hooks: Hooks) -> Callable[[type, Any], Any]:
 
 def _in_words(message: str) -> str:
     """msgspec's sentence with the place first: "semantics.real: expected `bool`, got `int`"."""
-    reason, _, where = message.partition(" - at `")
+    reason, _, where = " ".join(message.split()).partition(" - at `")  # a name may hold line breaks
     reason = reason[:1].lower() + reason[1:]
     place = where.rstrip("`").removeprefix("$").removeprefix(".")
     return f"{place}: {reason}" if place else reason

@@ -183,31 +183,27 @@ def _judge_sat_against_unsat(
 
 
 def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tuple[Verdict, str]:
+    is_label = truth.certificate.kind != SETTLED
+    right = "the answer matches the label" if is_label else f"{SETTLED} proves the answer"
     if replays is None:
-        return Verdict.UNWITNESSED, "the answer matches the label, but no witness was given"
+        return Verdict.UNWITNESSED, f"{right}, but no witness was given"
     if replays.exact:
-        return Verdict.CORRECT, "the answer matches the label, and its witness violates exactly"
+        return Verdict.CORRECT, f"{right}, and its witness violates exactly"
     floating = replays.floating
     if floating and is_proven_for(truth, Semantics.FLOAT32):
-        return (
-            Verdict.CORRECT,
-            f"the answer matches the label, and its witness violates in {floating.float_type}",
-        )
+        return Verdict.CORRECT, f"{right}, and its witness violates in {floating.float_type}"
     if floating:
         only = f"its witness violates in {floating.float_type} only"
         return Verdict.ROUNDING, f"{only}, and sat is proven for the reals only"
     if replays.violates_once_clipped:
         outside = f"its witness leaves the box by {_about(replays.clipped_by)}"
-        return (
-            Verdict.CLIPPED,
-            f"the answer matches the label; {outside}, and clipped to the box it violates exactly",
-        )
+        return Verdict.CLIPPED, f"{right}; {outside}, and clipped to the box it violates exactly"
     if not replays.is_refuted:
         return (
             Verdict.UNWITNESSED,
-            "the answer matches the label, but no precision tried decides whether its witness violates",
+            f"{right}, but no precision tried decides whether its witness violates",
         )
-    return Verdict.BAD_WITNESS, f"the answer matches the label, but {_describe(replays)}"
+    return Verdict.BAD_WITNESS, f"{right}, but {_describe(replays)}"
 
 
 def _how_far(truth: Truth) -> str:

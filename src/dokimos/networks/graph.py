@@ -237,7 +237,7 @@ def _batch_normalization(node: Node, shapes: Sequence[Shape]) -> Shape:
 
 def _concat(node: Node, shapes: Sequence[Shape]) -> Shape:
     axis = node.integer("axis")
-    rest = {shape[:axis] + shape[axis + 1 :] for shape in shapes}
+    rest = {(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes}
     if len(rest) > 1:
         raise ValueError(f"shapes {', '.join(map(str, shapes))} differ outside axis {axis}")
     return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])

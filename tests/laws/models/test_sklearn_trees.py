@@ -69,8 +69,43 @@ def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None
         known.predict(np.array([[1e300, 3.0]]))
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(inner))
     for source, target, said in (
-        ("m.pkl", "m.json", "holds no fitted scikit-learn tree"),
+        ("m.pkl", "m.json", "holds a GradientBoostingClassifier, which is no"),
         ("m.pkl", "m.txt", "ends in"),
     ):
         problem = cli("convert", tmp_path / source, "--out", tmp_path / target).exception
         assert isinstance(problem, InputError) and said in str(problem)
+
+
+def test_trees_that_fit_no_record_of_the_domain_are_not_called_the_same(tmp_path: Path) -> None:
+    """Columns without names are those of the records, all of them: otherwise nothing was compared."""
+    tree = pytest.importorskip("sklearn.tree")
+    fitted = tree.DecisionTreeClassifier().fit([[18.0], [40.0]], [0, 1])
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(fitted))
+    (tmp_path / "people.py").write_text(
+        "from dokimos.laws import real\n"
+        'FEATURES = [real("age", 0, 90), real("income", 0, 9)]\n'
+        "def inputs():\n    return [[20, 1], [30, 2]]\n"
+    )
+    given = ("--out", tmp_path / "m.json", "--domain", tmp_path / "people.py")
+    problem = cli("convert", tmp_path / "m.pkl", *given).exception
+    assert isinstance(problem, InputError)
+    assert "has 1 inputs, but records of the domain people have 2 columns" in str(problem)
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_file_of_trees_that_the_domain_encodes_otherwise_is_not_written(tmp_path: Path) -> None:
+    """A pickle is given the records themselves, a file of trees what `encode` makes of them."""
+    tree = pytest.importorskip("sklearn.tree")
+    fitted = tree.DecisionTreeClassifier().fit([[18.0, 1.0], [40.0, 1.0]], [0, 1])
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(fitted))
+    (tmp_path / "turned.py").write_text(
+        "from dokimos.laws import real\n"
+        'FEATURES = [real("age", 0, 90), real("income", 0, 90)]\n'
+        "def inputs():\n    return [[20, 1], [50, 2]]\n"
+        "def encode(records):\n    return records[:, ::-1]\n"
+    )
+    given = ("--out", tmp_path / "m.json", "--domain", tmp_path / "turned.py")
+    problem = cli("convert", tmp_path / "m.pkl", *given).exception
+    assert isinstance(problem, InputError)
+    assert "decides 0 where the original decides 1, at row 1 (0-based) of the data" in str(problem)
+    assert not (tmp_path / "m.json").exists()

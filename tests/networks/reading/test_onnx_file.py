@@ -392,6 +392,8 @@ def normalization(variance: float) -> onnx.ModelProto:
             "padding",
         ),
         (single("Pad", (1, 3), [np.array([0, 1, 0, 1])], attributes={"mode": "reflect"}), "'reflect'"),
+        (single("Pad", (1, 3), [np.array([0, 1, 0, 1]), np.zeros(0, np.float32)]), "its value must be one"),
+        (single("Pad", (1, 3), [np.array([0, 1, 0, 1]), np.ones(2, np.float32)]), "its value must be one"),
         (single("Pow", (1, 2), [np.array([1, 2], np.float32)]), "a single number"),
         (normalization(-1.0), "not positive"),
         (single("Gather", (1, 2), [np.array([5])], attributes={"axis": 1}), "index"),

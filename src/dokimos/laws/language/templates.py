@@ -70,6 +70,9 @@ TEMPLATES: Mapping[str, Template] = {
     ),
 }
 
+#: Those that a feature does not matter: a record is decided alike with each of its values.
+OF_EVERY_VALUE = ("fair", "invariant")
+
 
 def new_law(
     template: str,
@@ -108,7 +111,7 @@ def new_law(
     filled = TEMPLATES[template].text.format(
         feature="{feature}", amount=most, more=more, noise=noise, **parts
     )
-    if others and template in ("fair", "invariant"):
+    if others and template in OF_EVERY_VALUE:
         filled = filled.partition("\n")[0] + "\n" + _each_of(others, parts["same"])
     if domain is not None:
         comment, _, rest = filled.partition("\n")
@@ -382,11 +385,11 @@ def _law(template: str, feature: Feature, target: PredictedColumn, domain: str) 
         tolerance=target.tolerance,
         whole=whole,
         any_name=True,
-        others=_others(feature),
+        others=every_value(feature),
     )
 
 
-def _others(feature: Feature) -> tuple[str, ...]:
+def every_value(feature: Feature) -> tuple[str, ...]:
     """All values of a feature, as laws write them; one drawn from its range if it is a number."""
     if _is_flag(feature) and not feature.may_miss:
         return ("1 - x1.{feature}",)

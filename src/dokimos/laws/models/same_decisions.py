@@ -142,9 +142,10 @@ def random_cases(
     strings = layout is not None and any(feature.holds_strings for feature in layout.features)
     cases: Rows = np.zeros((CASES, width), dtype=object if strings else np.float64)
     if data is not None and len(data):
-        drawn_rows = np.array(data[rng.integers(0, len(data), CASES)])
-        # Whole numbers have no room for missing values, and would cut off what is drawn.
-        cases = drawn_rows if drawn_rows.dtype == object else drawn_rows.astype(np.float64)
+        # Integers become floats: they could hold neither a threshold nor a missing value.
+        cases = data[rng.integers(0, len(data), CASES)].astype(
+            object if data.dtype == object else np.float64
+        )
     gaps = rng.random(CASES) < 0.5
     for column, values in special.items():
         low, high = _ends(column, layout, values)
@@ -175,17 +176,18 @@ def are_close(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return bool(np.abs(np.asarray(first, np.float64) - second).max(initial=0.0) <= _ROUNDING * size)
 
 
-def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None) -> None:
+def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None) -> bool:
     """Compare trees that were read from a model with that model. Raises InputError where they differ.
 
-    Nothing is compared of a model that was not read from another form.
+    Nothing is compared, and False returned, for a model that was not read from another form, or that fits
+    no record, which whoever runs it says.
     """
     trees = model.made_of
     if model.original is None or not isinstance(trees, Ensemble):
-        return
+        return False
     width = trees.inputs if layout is None else layout.width
     if width != trees.inputs or (data is not None and data.shape[1:] != (width,)):
-        return  # it fits no record, which whoever runs it says
+        return False
     special = thresholds_of(trees)
 
     def made(rows: Rows) -> NDArray[Any]:
@@ -202,3 +204,4 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
         what=f"{model.name}: read as trees, it",
         layout=layout,
     )
+    return True

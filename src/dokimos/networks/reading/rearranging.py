@@ -194,7 +194,10 @@ def _pad(lowering: Lowering, call: OnnxCall) -> None:
     else:
         pads = lowering.integers(call, 1, "its pads") or ()
         if call.input(2):
-            value = float(lowering.constant(call, 2, "its value").reshape(-1)[0])
+            given = lowering.constant(call, 2, "its value")
+            if given.size != 1:
+                call.refuse("its value must be one number.")
+            value = float(given.reshape(-1)[0])
     axes = lowering.integers(call, 3, "its axes")
     counted = axes_of(call, range(rank) if axes is None else axes, rank)
     if len(pads) != 2 * len(counted):

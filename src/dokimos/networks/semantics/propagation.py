@@ -63,6 +63,9 @@ def _transpose(node: Node, x: Array) -> Array:
     return x.transpose(node.integers("perm"))
 
 
+# What numpy takes from an array of objects is no array where it is a single one: hence np.asarray
+
+
 def _slice(node: Node, x: Array) -> Array:
     index = [slice(None)] * x.ndim
     for start, end, axis, step in zip(
@@ -72,12 +75,12 @@ def _slice(node: Node, x: Array) -> Array:
         # A negative end that reaches before the first element means "to the very start" in ONNX.
         stop = None if step < 0 and end < -size else end
         index[axis] = slice(start, stop, step)
-    return x[tuple(index)]
+    return np.asarray(x[tuple(index)], dtype=x.dtype)
 
 
 def _gather(node: Node, x: Array) -> Array:
-    indices = np.array(node.integers("indices"), dtype=np.int64)
-    return np.take(x, indices.reshape(node.integers("indices_shape")), axis=node.integer("axis"))
+    indices = np.array(node.integers("indices"), dtype=np.int64).reshape(node.integers("indices_shape"))
+    return np.asarray(np.take(x, indices, axis=node.integer("axis")), dtype=x.dtype)
 
 
 def _expand(node: Node, x: Array) -> Array:
@@ -109,12 +112,12 @@ def pad(node: Node, x: Array, fill: Any) -> Array:
     pads = node.integers("pads")
     begins, ends = pads[: x.ndim], pads[x.ndim :]
     widths = [(max(a, 0), max(b, 0)) for a, b in zip(begins, ends, strict=True)]
-    padded = np.pad(x, widths, constant_values=_filler(x, fill))
+    padded = np.pad(x, widths, constant_values=_filler(x, fill)) if widths else x
     crop = tuple(
         slice(max(-a, 0), padded.shape[axis] - max(-b, 0))
         for axis, (a, b) in enumerate(zip(begins, ends, strict=True))
     )
-    return padded[crop]
+    return np.asarray(padded[crop], dtype=x.dtype)
 
 
 def _filler(x: Array, fill: Any) -> Array:
