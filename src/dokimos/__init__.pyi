@@ -73,11 +73,11 @@ from dokimos.judging.gate import GateOutcome as GateOutcome
 from dokimos.judging.judged_campaign import JudgedCampaigns as JudgedCampaigns
 from dokimos.judging.verdicts import Judgement as Judgement
 from dokimos.judging.verdicts import Verdict as Verdict
-from dokimos.laws.engine.results import LawResult as LawResult
-from dokimos.laws.engine.results import LawSettings as LawSettings
+from dokimos.laws.engine.law_results import LawResult as LawResult
+from dokimos.laws.engine.law_results import LawSettings as LawSettings
 from dokimos.laws.language.syntax import Law as Law
 from dokimos.laws.proving.results import VerifySettings as VerifySettings
-from dokimos.laws.repair.repairing import RepairSettings as RepairSettings
+from dokimos.laws.repair.repair import RepairSettings as RepairSettings
 from dokimos.networks.graph import Network as Network
 from dokimos.reports.campaign_report import CampaignReport as CampaignReport
 from dokimos.suites.card import ReleaseSettings as ReleaseSettings

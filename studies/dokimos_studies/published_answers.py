@@ -20,7 +20,7 @@ from dokimos.api.results import Audit
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressUpdate
-from dokimos.judging.audit.linting import LINT_RULES
+from dokimos.judging.audit.lint import LINT_RULES
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Judgement, Verdict

@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 
 from dokimos.core.errors import UnsupportedOp
-from dokimos.difficulty.components.published import Component
+from dokimos.difficulty.components.five_components import Component
 from dokimos.engine.relu_relaxation import INFINITE, quiet_solver
 from dokimos.networks.semantics.outward import Floats
 from dokimos.networks.semantics.piecewise_linear import (

@@ -20,8 +20,8 @@ from dokimos.cli.output import SCHEMA
 from dokimos.constructions.data.brackets import Accuracy, Share
 from dokimos.constructions.data.property_suites import RecordOutcome
 from dokimos.laws.proving.results import LawAnswer
-from dokimos.laws.repair.measuring import ModelMeasures
-from dokimos.laws.repair.repairing import RepairedModel
+from dokimos.laws.repair.measures import ModelMeasures
+from dokimos.laws.repair.repair import RepairedModel
 from tests.cli.conftest import Dokimos
 
 CLI = Path(cli.__file__).parent

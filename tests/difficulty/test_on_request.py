@@ -10,7 +10,7 @@ import pytest
 import dokimos
 from dokimos.difficulty.components import EXTRAS
 from dokimos.difficulty.inspection import ProofSearchLimits, smallest_proof
-from dokimos.difficulty.profiling import extra_names
+from dokimos.difficulty.profiles import extra_names
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.vnnlib.model import Property

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.difficulty import profiling as measuring
-from dokimos.difficulty.profiling import ProfileTask, measure_all, profile_of, profile_path
+from dokimos.difficulty import profiles as measuring
+from dokimos.difficulty.profiles import ProfileTask, measure_all, profile_of, profile_path
 from dokimos.suites.facts import ProfileSettings, dump_profile, load_profile
 from tests.difficulty.inspections import dense, unit_box
 

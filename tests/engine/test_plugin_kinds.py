@@ -21,7 +21,7 @@ from dokimos.judging.checked_entry import check_entry, check_entry_naming_plugin
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
-from dokimos.suites.writing import files_of, store_files, write_index
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from tests import plugins
 from tests.checker.files import instance_of, model, question, stated
 

@@ -40,9 +40,9 @@ from dokimos.judging.gate import read_baseline
 from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.definition import load_domain
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
@@ -61,13 +61,13 @@ from dokimos.suites.facts import (
 )
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer, Instance, Label, Truth, sha256
+from dokimos.suites.suite_files import InstanceFiles, dump_truth, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.suites.vnnlib.writer import write_vnnlib2
-from dokimos.suites.writing import InstanceFiles, dump_truth, store_files, write_index
 from dokimos.verifiers.execution.limits import Limits, Termination
-from dokimos.verifiers.results import read_result, read_verdict
+from dokimos.verifiers.result_file import read_result, read_verdict
 from tests.corpus.make_certificates import CORPUS
 from tests.fuzz.mutators import (
     Change,

@@ -16,9 +16,9 @@ from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.probes import ANYTHING, FAMILY, make_probe, point_of, write_probes
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.writing import files_of, store_files, write_index
 from tests.constructions.siblings import draw
 from tests.scripting import at_least, relu_network
 

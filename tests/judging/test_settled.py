@@ -14,7 +14,7 @@ from dokimos.judging.bulk import CampaignWatcher
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth
-from dokimos.suites.writing import dump_truth
+from dokimos.suites.suite_files import dump_truth
 from tests.difficulty.explain.sample import record, write_campaign, write_suite
 from tests.judging.unlabelled import Readable
 from tests.scripting import at_least

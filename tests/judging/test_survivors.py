@@ -13,7 +13,7 @@ import dokimos
 from dokimos.core.errors import InputError
 from dokimos.judging import survivors
 from dokimos.judging.survivors import AttackOutcome, attack_all, hidden_instances, rates, survivor_curves
-from dokimos.suites.writing import files_of, store_files, write_index
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from tests.constructions.siblings import draw
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from dokimos.core.tables import TableRows
 from dokimos.reports.exports import report_tables, write_tables
 from dokimos.reports.findings import Findings
+from dokimos.reports.sections.cactus import Cactus
 from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.instances import campaign_rows
-from dokimos.reports.sections.progress import Cactus
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import sample_judgements
 from tests.reports.sections.test_rule_scores import SAME_SET

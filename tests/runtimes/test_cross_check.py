@@ -23,9 +23,9 @@ from dokimos.runtimes import cross_check as module
 from dokimos.runtimes.cross_check import Contradiction, CrossCheck, cross_check, points_to_compare
 from dokimos.runtimes.sessions import CannotRun, OnnxRuntime
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.reader import parse_vnnlib
-from dokimos.suites.writing import files_of, store_files, write_index
 from dokimos.testing.statements import instance_of, question, stated
 from tests.cli.conftest import Dokimos
 from tests.networks.building import Builder, single

@@ -149,7 +149,7 @@ def test_a_game_that_is_played_again_is_the_same() -> None:
 
 def test_a_policy_as_numbers_decides_as_its_network(tmp_path: Path) -> None:
     from dokimos.laws.examples.training import relu_network
-    from dokimos.laws.models.files import onnx_model
+    from dokimos.laws.models.model_files import onnx_model
 
     rng = np.random.default_rng(2)
     layers = [(rng.normal(size=(a, b)), rng.normal(size=a)) for b, a in ((8, 16), (16, 4))]

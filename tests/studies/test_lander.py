@@ -11,8 +11,8 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import load_domain, shipped_laws
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import read_law
 from dokimos_studies.laws.domains import lunar_lander as lander
 from dokimos_studies.laws.lander_game import GROUND, PAD, Game, drawn, ground_below

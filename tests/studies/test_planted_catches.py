@@ -57,7 +57,7 @@ def test_a_bug_that_changes_no_answer_is_not_caught(entries: tuple[SuiteEntry, .
 def test_the_runner_writes_what_the_adapter_reads(
     entries: tuple[SuiteEntry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dokimos.verifiers.results import read_result
+    from dokimos.verifiers.result_file import read_result
 
     for entry in entries:
         files = [str(entry.network_path), str(entry.property_path), str(tmp_path / "result")]

@@ -16,12 +16,12 @@ import pytest
 from dokimos.constructions.data.packages import PackagedFile
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import load_domain, shipped_laws
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.examples.training import relu_network, train_layers
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import load_model
+from dokimos.laws.models.model_files import onnx_model
 from dokimos_studies.laws import review_data, sentence_encoder, sentence_readers
 from dokimos_studies.laws.domains import reviews
 from dokimos_studies.laws.review_data import Memory, put_together, sentences_of, source_sentences

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import load_domain, shipped_laws
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.model_files import onnx_model
 from dokimos_studies.laws import speech_network
 from dokimos_studies.laws.domains import speech
 from dokimos_studies.laws.speech_network import bands, train_listener, waves

@@ -15,7 +15,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import GraphBuilder, ModelBuilder
 from dokimos.runtimes.sessions import Replayer
-from dokimos.suites.lowering import is_plain, lower
+from dokimos.suites.lower import is_plain, lower
 from dokimos.suites.vnnlib.reader import parse_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.suites.vnnlib.writer import write_vnnlib2

@@ -8,7 +8,7 @@ import pytest
 
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import log_tail
-from dokimos.verifiers.results import read_point, read_result
+from dokimos.verifiers.result_file import read_point, read_result
 from tests.json_mutants import mutants
 
 
@@ -87,7 +87,7 @@ def test_a_witness_that_is_not_finite_is_still_one(tmp_path: Path, content: str)
 
 
 def test_a_result_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.verifiers.results.MOST_BYTES", 10)
+    monkeypatch.setattr("dokimos.verifiers.result_file.MOST_BYTES", 10)
     with pytest.raises(ValueError, match="larger than 10 bytes"):
         read_result(result(tmp_path / "r", answer="unsat"))
 

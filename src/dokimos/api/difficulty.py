@@ -11,7 +11,7 @@ from dokimos.core.inputs import contained
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask, measure_all
+from dokimos.difficulty.profiles import MeasuredProfile, ProfileTask, measure_all
 from dokimos.suites.facts import FOLDER, ProfileSettings
 from dokimos.suites.folder import instance_name, pair_suite
 

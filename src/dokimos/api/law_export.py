@@ -20,12 +20,12 @@ from dokimos.core.errors import InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.features import Kind
-from dokimos.laws.domain.records import with_table
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.law_suites import AskedInstance, LawWriter, SuiteWriter
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated

@@ -14,15 +14,15 @@ from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, only_one, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.laws.domain.data_frames import read_csv_table, with_table
 from dokimos.laws.domain.definition import Domain, call_domain, load_domain
 from dokimos.laws.domain.features import Feature, Layout
-from dokimos.laws.domain.records import read_csv_table, with_table
 from dokimos.laws.engine.pools import data_of, fuzz, pool_file
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.templates import first_laws
 from dokimos.laws.models.estimators import read_sklearn
-from dokimos.laws.models.files import read_pickle, tree_model
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
+from dokimos.laws.models.model_files import read_pickle, tree_model
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.same_decisions import (
     CASES,
@@ -32,7 +32,7 @@ from dokimos.laws.models.same_decisions import (
     thresholds_of,
 )
 from dokimos.laws.models.trees import Ensemble, write_trees
-from dokimos.laws.repair.repairing import KeptRepairs, Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.repair import KeptRepairs, Repair, RepairedModel, RepairSettings
 from dokimos.laws.reporting.terminal import repair_table
 
 

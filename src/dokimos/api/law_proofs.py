@@ -12,14 +12,14 @@ from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain, domain_file, load_domain
-from dokimos.laws.domain.records import with_table
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving import rechecking, row_files, verifying
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.rechecking import SavedProof, format_of, planned, recheck, save_proof

@@ -14,8 +14,8 @@ from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain, call_domain
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law

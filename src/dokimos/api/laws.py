@@ -22,6 +22,7 @@ from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
 from dokimos.core.registry import did_you_mean
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import (
     Domain,
     DomainNotFound,
@@ -29,17 +30,16 @@ from dokimos.laws.domain.definition import (
     shipped_domains,
     shipped_laws,
 )
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine import law_test
 from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_named, replay_violations
-from dokimos.laws.engine.results import LawResult, LawSettings, verdict_of
-from dokimos.laws.language import formatting, parser, templates, validation
-from dokimos.laws.language.constraints import domain_of
+from dokimos.laws.engine.law_results import LawResult, LawSettings, verdict_of
+from dokimos.laws.language import law_layout, parser, templates, validation
 from dokimos.laws.language.parser import SUFFIXES, parse_law
+from dokimos.laws.language.record_constraints import domain_of
 from dokimos.laws.language.syntax import Law, LawError
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
-from dokimos.laws.models.model import Model
-from dokimos.laws.reporting.page import PageContext, write_page
+from dokimos.laws.models.tested_model import Model
+from dokimos.laws.reporting.law_page import PageContext, write_page
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 
 LawSource = str | Path | Law | Sequence[str | Path | Law]
@@ -121,7 +121,7 @@ def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]
     """
     changed = []
     for path, law in [(path, parser.read_law(path)) for path in law_files(laws)]:
-        content = formatting.format_law(law).encode()
+        content = law_layout.format_law(law).encode()
         if path.read_bytes() == content:
             continue
         changed.append(path)

@@ -20,8 +20,8 @@ from dokimos.core.readable import Brief, printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
-from dokimos.judging.audit.linting import SETTLING_RULES, lint_benchmark, lint_published
-from dokimos.judging.audit.linting import sarif as as_sarif
+from dokimos.judging.audit.lint import SETTLING_RULES, lint_benchmark, lint_published
+from dokimos.judging.audit.lint import sarif as as_sarif
 from dokimos.judging.judge_instances import audited_label
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import LabelCheck

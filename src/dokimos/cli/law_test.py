@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from dokimos.api.laws import TestedLaw, TestedLaws
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.laws.repair.repairing import RepairedModel
+    from dokimos.laws.repair.repair import RepairedModel
 
 
 # `dokimos law test`: tests laws on a model
@@ -64,7 +64,7 @@ def test(
         one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.cli.output import say
-    from dokimos.laws.engine.results import LawSettings
+    from dokimos.laws.engine.law_results import LawSettings
 
     settings = LawSettings(
         budget=budget,
@@ -145,8 +145,8 @@ def repair(
     import dokimos
     from dokimos.core.errors import InputError
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
-    from dokimos.laws.repair.repairing import RepairSettings
-    from dokimos.laws.repair.training import RepairWay
+    from dokimos.laws.repair.repair import RepairSettings
+    from dokimos.laws.repair.repair_task import RepairWay
     from dokimos.laws.reporting.terminal import repair_table
 
     if way not in [each.value for each in RepairWay]:

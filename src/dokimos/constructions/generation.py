@@ -23,7 +23,7 @@ from dokimos.runtimes.cross_check import CrossCheck, require_agreement
 from dokimos.suites.card import CARD, suite_card
 from dokimos.suites.folder import Suite, cached_folder, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
-from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_index
+from dokimos.suites.suite_files import InstanceFiles, files_of, store_files, write_index
 
 #: Fewer pairs than this are made faster in one process than it takes to start others.
 WORTH_PROCESSES = 6

@@ -43,7 +43,7 @@ from dokimos.core.readable import printable
 from dokimos.suites.entry import exists, read_content, read_text
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Termination
-from dokimos.verifiers.results import VERDICTS, sat_with
+from dokimos.verifiers.result_file import VERDICTS, sat_with
 
 #: The warm-ups that the competition's scripts run around each category are not instances of it.
 _WARM_UPS = ("test_nano", "test_tiny")

@@ -282,7 +282,7 @@ def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
         if name is None or not exists(network):
             return network, property_
         networks = {name: network}
-    from dokimos.suites.lowering import lowered_files
+    from dokimos.suites.lower import lowered_files
 
     try:
         return lowered_files(networks, property_, stem=_stem(row.network))

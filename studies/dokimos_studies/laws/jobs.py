@@ -16,13 +16,13 @@ import numpy as np
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
 from dokimos.laws.domain.definition import Domain, call_domain, load_domain, shipped_domains, shipped_laws
+from dokimos.laws.engine.law_plan import make_plan
+from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.law_test import test_law
-from dokimos.laws.engine.plan import make_plan
-from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos_studies.laws.catalogue import find_study
 from dokimos_studies.laws.paper import effort, further_seeds
 from dokimos_studies.laws.runs import Quality, Run, StudyRecords

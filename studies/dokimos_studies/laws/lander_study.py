@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.engine.pools import fuzz, pool_file
 from dokimos.laws.examples.training import kept_file, kept_model, key_of, relu_network
-from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.model_files import onnx_model
 from dokimos_studies.laws.lander_training import RECIPE, rewards, train_policy
 
 #: The size of the pool that laws are tested on by default.

@@ -23,16 +23,16 @@ import dokimos
 from dokimos.api.law_proofs import VerifiedLaw
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import load_domain
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import LIBRARY
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_files import RowsDecision, verify_rows
 from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.repair.repairing import RepairSettings
-from dokimos.laws.repair.training import RepairWay
+from dokimos.laws.repair.repair import RepairSettings
+from dokimos.laws.repair.repair_task import RepairWay
 from dokimos.laws.reporting.terminal import repair_table
 from dokimos_studies.laws.paper import published as in_the_paper
 

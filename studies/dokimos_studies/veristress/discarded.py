@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dokimos.difficulty.components.published import (
+from dokimos.difficulty.components.five_components import (
     Component,
     IbpGap,
     Regions,

@@ -38,9 +38,9 @@ from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Label, Semantics, Truth
+from dokimos.suites.suite_files import dump_truth
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.writing import dump_truth
 from dokimos_studies.veristress.published import (
     FAMILIES,
     ROBUST,

@@ -30,7 +30,7 @@ import numpy as np
 from dokimos.core.files import write_whole
 from dokimos.networks.writing.builder import GraphBuilder
 from dokimos.suites.folder import instance_names
-from dokimos.suites.writing import InstanceFiles, store_files, write_index, write_rows
+from dokimos.suites.suite_files import InstanceFiles, store_files, write_index, write_rows
 from dokimos_studies.veristress.published import BENCHMARKS, FAMILIES, parameters, table
 
 #: The limit of the published runs.

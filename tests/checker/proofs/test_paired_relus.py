@@ -29,7 +29,7 @@ from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate, Instance, Label
-from dokimos.suites.lowering import lower
+from dokimos.suites.lower import lower
 from dokimos.suites.vnnlib.model import Linear
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import write_vnnlib1

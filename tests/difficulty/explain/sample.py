@@ -16,7 +16,7 @@ from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.suites.facts import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer, Certificate, Claim, Label, Semantics, Truth, sha256
-from dokimos.suites.writing import dump_truth, write_index
+from dokimos.suites.suite_files import dump_truth, write_index
 from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import styles_of
 from dokimos.verifiers.execution.limits import Termination

@@ -8,8 +8,8 @@ import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.definition import DomainNotFound, load_domain, shipped_domains
-from dokimos.laws.language.constraints import domain_of
 from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.record_constraints import domain_of
 
 CODE = """
 import math

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.cases import as_record, from_json, to_json
+from dokimos.laws.engine.law_case import as_record, from_json, to_json
 
 
 def test_values_survive_json() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.models.files import read_pickle
+from dokimos.laws.engine.law_results import LawSettings
+from dokimos.laws.models.model_files import read_pickle
 
 DOMAIN = """
 from dokimos.laws import integer

@@ -10,8 +10,8 @@ import numpy as np
 from dokimos.laws import text
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import read_law
 from tests.laws.language.test_parser import CORPUS
 from tests.laws.toy import domain, risk

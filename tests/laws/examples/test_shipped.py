@@ -10,14 +10,14 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import DOMAINS, Domain, load_domain, shipped_domains, shipped_laws
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.examples.training import Study, relu_network, train_layers
-from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.law_layout import format_law
 from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.language.validation import check_law
-from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import load_model
+from dokimos.laws.models.model_files import onnx_model
 from tests.cli.test_law import run as cli
 
 TABLES = ("compas", "german_credit")

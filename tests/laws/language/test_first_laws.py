@@ -15,10 +15,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import dokimos
 from dokimos.core.errors import InputError
+from dokimos.laws.domain.data_frames import read_csv_table
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.features import Kind
-from dokimos.laws.domain.records import read_csv_table
-from dokimos.laws.engine.results import LawSettings
+from dokimos.laws.engine.law_results import LawSettings
 from tests.laws.models.test_data_frames import granted, people
 
 

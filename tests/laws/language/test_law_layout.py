@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import format_expression, format_law
+from dokimos.laws.language.law_layout import format_expression, format_law
 from dokimos.laws.language.parser import parse_law, read_law
 from tests.laws.language.strategies import BLOCKS, COMMENTS, EXPRESSIONS, GAPS
 from tests.laws.language.test_parser import ACCEPTED, condition

@@ -10,8 +10,8 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.constraints import RECORD, constraints_of, domain_of
 from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.record_constraints import RECORD, constraints_of, domain_of
 from dokimos.laws.language.syntax import LawError
 from tests.laws.toy import domain
 

@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dokimos.core.errors import InputError
 from dokimos.laws import Feature, category, choice, features_of, flag, integer, real
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.models.estimators import handing
 from dokimos.laws.models.objects import object_model

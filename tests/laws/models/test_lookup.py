@@ -12,9 +12,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import as_model, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.tested_model import Model
 from dokimos.networks.writing.builder import ModelBuilder
 from tests.fuzz.named_inputs import networks
 

@@ -12,13 +12,13 @@ import pytest
 import dokimos
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.translation import translate
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.repair.repairing import Repair, RepairedModel, RepairSettings
-from dokimos.laws.repair.training import (
+from dokimos.laws.repair.repair import Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.repair_task import (
     RepairWay,
     ScoredNetwork,
     SlopeRequirement,

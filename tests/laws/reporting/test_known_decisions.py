@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.rechecking import save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.verifying import verify_law

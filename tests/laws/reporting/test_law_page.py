@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
-from dokimos.laws.reporting.page import PageContext, render_page, write_page
+from dokimos.laws.engine.law_results import LawResult, LawVerdict, headline, verdict_of
+from dokimos.laws.reporting.law_page import PageContext, render_page, write_page
 from tests.cli.test_law import run as cli
 from tests.laws.toy import MORE_FELONIES, run
 

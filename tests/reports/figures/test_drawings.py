@@ -11,9 +11,9 @@ import pytest
 from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.figures.curves import CactusSeries, cactus
 from dokimos.reports.figures.frame import NARROW, WIDE, Figure, Shape, Sheet, outline
-from dokimos.reports.figures.reasons import breaking, interaction, separation
+from dokimos.reports.figures.reason_figures import breaking, interaction, separation
 from dokimos.reports.figures.trajectory import trajectory
-from dokimos.reports.layout.rendering import drawing_style
+from dokimos.reports.layout.render import drawing_style
 from tests.reports.explanation_sample import INTERACTION, curve, separation_row, steps
 
 NASTY = "<b>&\"'</svg>"

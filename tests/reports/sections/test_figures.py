@@ -5,8 +5,8 @@ from dataclasses import replace
 from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.exports import report_figures
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.breaking import drawn_curves
-from dokimos.reports.sections.progress import drawn_trajectories
+from dokimos.reports.sections.cactus import drawn_trajectories
+from dokimos.reports.sections.knob_curves import drawn_curves
 from dokimos.reports.sections.reasons import reason_figures, strongest_first
 from tests.reports.explanation_sample import INTERACTION, curve, explained
 from tests.reports.sample import sample_judgements

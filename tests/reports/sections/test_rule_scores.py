@@ -9,7 +9,13 @@ from dokimos.judging.rules import Mark, Standing
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.page import render_page
-from dokimos.reports.sections.rules import Rules, ScoringRows, disagreement_lines, score_table, scoring_rows
+from dokimos.reports.sections.rule_scores import (
+    Rules,
+    ScoringRows,
+    disagreement_lines,
+    score_table,
+    scoring_rows,
+)
 from dokimos.suites.instance import Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 

@@ -32,8 +32,8 @@ from dokimos.engine.attacks.base import Budget
 from dokimos.engine.outcome import accepted_truth
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
+from dokimos.suites.suite_files import PartialSuite, dump_truth
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
-from dokimos.suites.writing import PartialSuite, dump_truth
 
 _log = logging.getLogger("dokimos")
 #: How many records are attacked at a time.

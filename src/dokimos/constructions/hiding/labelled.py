@@ -20,9 +20,9 @@ from dokimos.engine.outcome import claims_of
 from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite
 from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.writer import write_vnnlib1
-from dokimos.suites.writing import files_of, store_files, write_index
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from dokimos.constructions.hiding.bumps import (
 )
 from dokimos.constructions.hiding.certified_base import GROWING_STEPS, train_certified
 from dokimos.constructions.hiding.plants import PlantedPoint
-from dokimos.constructions.hiding.training import LOOK_EVERY, HidingTrainer, TrainingOptions
+from dokimos.constructions.hiding.trainer import LOOK_EVERY, HidingTrainer, TrainingOptions
 from dokimos.core.errors import InputError
 from dokimos.engine.differentiable import one_thread
 from dokimos.networks.graph import Network, Node

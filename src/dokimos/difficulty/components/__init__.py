@@ -2,17 +2,17 @@
 
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.difficulty.components.published import Component
+from dokimos.difficulty.components.five_components import Component
 
 #: The canonical five, by their names in a profile's file.
 CANONICAL: Registry[Component] = Registry(
     "profile component",
     {
-        "gradient_dimension": "dokimos.difficulty.components.published:GradientDimension",
-        "ibp_gap": "dokimos.difficulty.components.published:IbpGap",
-        "margin": "dokimos.difficulty.components.published:LeastMargin",
-        "regions": "dokimos.difficulty.components.published:Regions",
-        "unstable": "dokimos.difficulty.components.published:UnstableFraction",
+        "gradient_dimension": "dokimos.difficulty.components.five_components:GradientDimension",
+        "ibp_gap": "dokimos.difficulty.components.five_components:IbpGap",
+        "margin": "dokimos.difficulty.components.five_components:LeastMargin",
+        "regions": "dokimos.difficulty.components.five_components:Regions",
+        "unstable": "dokimos.difficulty.components.five_components:UnstableFraction",
     },
 )
 
@@ -23,7 +23,7 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
         "attacked_margin": "dokimos.difficulty.components.bounds:AttackedMargin",
         "crown_bound": "dokimos.difficulty.components.bounds:CrownLowerBound",
         "crown_gap": "dokimos.difficulty.components.bounds:CrownGap",
-        "ibp_bound": "dokimos.difficulty.components.published:IbpLowerBound",
+        "ibp_bound": "dokimos.difficulty.components.five_components:IbpLowerBound",
         "inputs": "dokimos.difficulty.components.counts:Inputs",
         "margin_high": "dokimos.difficulty.components.bounds:MarginHigh",
         "margin_low": "dokimos.difficulty.components.bounds:MarginLow",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dokimos.difficulty.components.published import Component, not_finite, relative_gap
+from dokimos.difficulty.components.five_components import Component, not_finite, relative_gap
 from dokimos.engine.attacks.gradients import descend
 from dokimos.engine.attacks.target import Target
 from dokimos.networks.semantics.interval import enclose

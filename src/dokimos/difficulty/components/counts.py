@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dokimos.difficulty.components.published import Component
+from dokimos.difficulty.components.five_components import Component
 from dokimos.suites.facts import Measurement
 
 if TYPE_CHECKING:

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.definition import Domain, domain_file
-from dokimos.laws.engine.cases import LawCase, case_of, frame_of
+from dokimos.laws.engine.case_frame import Column, Frame, Records, full
 from dokimos.laws.engine.descriptions import describe
 from dokimos.laws.engine.draws import Given, InputSource, Sampler, find_source, labels_of
-from dokimos.laws.engine.frame import Column, Frame, Records, full
-from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.law_case import LawCase, case_of, frame_of
+from dokimos.laws.engine.law_plan import make_plan
+from dokimos.laws.engine.law_results import LawViolation
 from dokimos.laws.engine.pools import as_records
-from dokimos.laws.engine.results import LawViolation
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.tallies import KeptViolation
 from dokimos.laws.engine.values import same_values
-from dokimos.laws.language.formatting import predictions
+from dokimos.laws.language.law_layout import predictions
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import is_code
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 
 # Shrinks violations: to a locally smallest change of the records that still violates the law
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.engine.frame import UNCHANGED, Column, Frame, Records, Rows, column
+from dokimos.laws.engine.case_frame import UNCHANGED, Column, Frame, Records, Rows, column
 from dokimos.laws.engine.pools import as_records, read_pool
 from dokimos.laws.engine.record_rules import RecordRules
 

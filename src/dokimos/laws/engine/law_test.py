@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine.calls import Failures
-from dokimos.laws.engine.cases import case_of
+from dokimos.laws.engine.case_frame import Column, Frame, Records, full
 from dokimos.laws.engine.confirmation import confirm, what_wavers
 from dokimos.laws.engine.descriptions import decision_name
 from dokimos.laws.engine.draws import (
@@ -27,10 +27,10 @@ from dokimos.laws.engine.draws import (
     labels_of,
 )
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, full
+from dokimos.laws.engine.law_case import case_of
+from dokimos.laws.engine.law_plan import LawPlan, make_plan
+from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.means import MeansTally
-from dokimos.laws.engine.plan import LawPlan, make_plan
-from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Judged, Runner
 from dokimos.laws.engine.tallies import Grouping, Tally
 from dokimos.laws.language.syntax import Law, Literal

@@ -14,7 +14,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature
 from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import parse_block
+from dokimos.laws.language.law_layout import parse_block
 from dokimos.laws.language.set_conditions import AROUND_MEANS, is_over_all_tests, outside_means
 from dokimos.laws.language.syntax import Expression, Law, LawError, Position, Type, caret
 from dokimos.laws.language.type_rules import Typing

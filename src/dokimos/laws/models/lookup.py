@@ -18,7 +18,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.functions import load_module
-from dokimos.laws.models.files import (
+from dokimos.laws.models.model_files import (
     JOBLIB,
     XGBOOST,
     in_python,
@@ -27,8 +27,8 @@ from dokimos.laws.models.files import (
     tree_model,
     warn_of_code,
 )
-from dokimos.laws.models.model import Model
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.tested_model import Model
 
 # Policies of stable-baselines3, from the zip files that it writes
 

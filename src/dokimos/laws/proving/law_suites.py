@@ -19,10 +19,10 @@ from dokimos.core.files import read_whole, write_whole
 from dokimos.engine.outcome import accepted_truth
 from dokimos.engine.paired_halving import prove_in_pairs
 from dokimos.laws.domain.definition import call_domain
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.pools import as_records, data_of
-from dokimos.laws.models.model import Model
 from dokimos.laws.models.same_decisions import CASES, are_close, expect_same_decisions
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.product_layers import ProductInstance, product_instance
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
@@ -38,10 +38,10 @@ from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.entry import SuiteForm, load_truth
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, sha256
-from dokimos.suites.lowering import lower
+from dokimos.suites.lower import lower
+from dokimos.suites.suite_files import dump_truth, write_rows
 from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
-from dokimos.suites.writing import dump_truth, write_rows
 
 _TIMEOUT_SECONDS = 60.0
 FAMILY = "laws"

@@ -17,15 +17,15 @@ from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
-from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
 from dokimos.laws.engine.confirmation import SavedViolations
+from dokimos.laws.engine.law_case import LawCase, as_record, from_json, to_json
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.engine.law_results import LawResult
 from dokimos.laws.engine.means import Rate, SetOutcome, SetVerdict
-from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records
-from dokimos.laws.engine.results import LawResult
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving import rechecking
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser

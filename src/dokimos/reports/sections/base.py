@@ -169,7 +169,7 @@ def _beside(section: type[Section[Any]], suffix: str) -> Path:
 
 @cache
 def _template(section: type[Section[Any]]) -> Template | None:
-    from dokimos.reports.layout.rendering import environment
+    from dokimos.reports.layout.render import environment
 
     text = section.template
     path = _beside(section, ".html.jinja")
@@ -189,12 +189,12 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
         "penalties": "dokimos.reports.sections.published:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
         "files": "dokimos.reports.sections.published:Files",
-        "cactus": "dokimos.reports.sections.progress:Cactus",
+        "cactus": "dokimos.reports.sections.cactus:Cactus",
         "reasons": "dokimos.reports.sections.reasons:Reasons",
-        "breaking": "dokimos.reports.sections.breaking:Breaking",
-        "trajectories": "dokimos.reports.sections.progress:Trajectories",
+        "breaking": "dokimos.reports.sections.knob_curves:Breaking",
+        "trajectories": "dokimos.reports.sections.cactus:Trajectories",
         "support": "dokimos.reports.sections.support:OperatorSupport",
-        "rules": "dokimos.reports.sections.rules:Rules",
+        "rules": "dokimos.reports.sections.rule_scores:Rules",
         "instances": "dokimos.reports.sections.instances:Instances",
     },
     group="dokimos.sections",

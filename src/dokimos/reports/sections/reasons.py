@@ -38,10 +38,10 @@ from dokimos.difficulty.explain.sentences import (
     which_separates,
 )
 from dokimos.reports.figures.frame import Figure, Pair, file_name, pair
-from dokimos.reports.figures.reasons import interaction, separation
+from dokimos.reports.figures.reason_figures import interaction, separation
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
-from dokimos.reports.sections.breaking import curve_table, curves_worth_printing
+from dokimos.reports.sections.knob_curves import curve_table, curves_worth_printing
 from dokimos.reports.terminal_tables import VerifierName
 
 #: How many pairs of components are drawn for each verifier; the tables have all.

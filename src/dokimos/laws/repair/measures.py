@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.networks.semantics.outward import Floats

@@ -11,12 +11,12 @@ from typing import Any
 
 from dokimos.core.records import Table, record_of
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.engine.cases import LawCase
+from dokimos.laws.engine.law_case import LawCase
 from dokimos.laws.engine.means import Rate, SetOutcome, SetVerdict
 from dokimos.laws.engine.tallies import Grouping, NamedRates
 from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 
 
 @dataclass(frozen=True, kw_only=True)

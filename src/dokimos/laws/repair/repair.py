@@ -23,17 +23,17 @@ from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.files import onnx_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.models.same_decisions import are_close, expect_same_decisions, random_cases
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.repair.measuring import HeldOut, ModelMeasures, measure
-from dokimos.laws.repair.training import (
+from dokimos.laws.repair.measures import HeldOut, ModelMeasures, measure
+from dokimos.laws.repair.repair_task import (
     RepairTask,
     RepairWay,
     ScoredNetwork,

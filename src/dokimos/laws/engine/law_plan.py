@@ -12,7 +12,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.choices import resolve_choices
-from dokimos.laws.language.formatting import Prediction, predictions, runnable
+from dokimos.laws.language.law_layout import Prediction, predictions, runnable
 from dokimos.laws.language.set_conditions import SetCondition, is_over_all_tests, set_conditions
 from dokimos.laws.language.syntax import Expression, Law
 from dokimos.laws.language.validation import require_checked

@@ -18,7 +18,7 @@ from dokimos.core.tables import TableRows, table
 from dokimos.difficulty.explain.rows import BreakingCurve, Explanation, Rung, Status
 from dokimos.difficulty.explain.strata import all_digits
 from dokimos.reports.figures.frame import STATUS_SHAPES, Figure, Sheet, file_name, unique
-from dokimos.reports.figures.reasons import breaking
+from dokimos.reports.figures.reason_figures import breaking
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 

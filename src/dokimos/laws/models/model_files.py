@@ -22,7 +22,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
-from dokimos.laws.models.model import (
+from dokimos.laws.models.tested_model import (
     ClassScores,
     Model,
     Rows,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.engine.calls import single_value
-from dokimos.laws.engine.frame import UNCHANGED, Column, Frame, Records, Value, stack
+from dokimos.laws.engine.case_frame import UNCHANGED, Column, Frame, Records, Value, stack
 from dokimos.laws.language.syntax import Law
 
 

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.descriptions import which_case
+from dokimos.laws.engine.law_results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.engine.means import Rate, percent
-from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.engine.tallies import NamedRates
 from dokimos.laws.reporting.case_view import CaseView, view_case
 from dokimos.laws.reporting.terminal import (
@@ -22,7 +22,7 @@ from dokimos.laws.reporting.terminal import (
     unconfirmed_remarks,
 )
 from dokimos.reports.figures.frame import linear
-from dokimos.reports.layout.rendering import PageHead, Tile, Tone, render
+from dokimos.reports.layout.render import PageHead, Tile, Tone, render
 
 #: How many violations of each law are shown with their records; the others are in the JSON files.
 _SHOWN = 12

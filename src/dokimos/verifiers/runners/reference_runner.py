@@ -1,9 +1,9 @@
-"""Our own verifier, as a process: ``python -m dokimos.verifiers.runners.reference``.
+"""Our own verifier, as a process: ``python -m dokimos.verifiers.runners.reference_runner``.
 
 … --timeout SECONDS [--certificate FILE] NETWORK PROPERTY RESULT
 
-RESULT is written as `dokimos.verifiers.results` reads it. With --certificate, the label and the proof of an
-`unsat` are written there, as in a truth file.
+RESULT is written as `dokimos.verifiers.result_file` reads it. With --certificate, the label and the proof
+of an `unsat` are written there, as in a truth file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dokimos.engine.reference import Decision, computed_at, decide
 from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Answer, Label, Truth, sha256
+from dokimos.suites.suite_files import dump_truth
 from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from dokimos.suites.vnnlib.violation import require_fit
 from dokimos.suites.vnnlib.writer import exact_decimal
-from dokimos.suites.writing import dump_truth
-from dokimos.verifiers.results import SCHEMA
+from dokimos.verifiers.result_file import SCHEMA
 from dokimos.verifiers.runners.warm_queries import serve
 
 

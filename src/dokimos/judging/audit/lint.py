@@ -25,7 +25,7 @@ from dokimos.judging.audit.subjects import (
     read_table,
 )
 from dokimos.suites.folder import LintFinding, instance_names
-from dokimos.suites.lowering import is_plain, lowered_files
+from dokimos.suites.lower import is_plain, lowered_files
 
 # All rules, by their kind of subject; add a new rule here
 
