@@ -6,17 +6,20 @@ Everything on the page comes from the campaigns: the same campaigns give the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import Manifest
+from dokimos.core.readable import printable
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.marks import scores
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.base import sections
+from dokimos.reports.sections.support import support_rows
+from dokimos.reports.sections.wrong_answers import WrongAnswers
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.execution.limits import Termination
 
@@ -81,7 +84,7 @@ def state_page(
         _head(states, command, title),
         [*_circumstances(states), *(f"- {note}" for note in notes)],
         *(_suite(state) for state in states),
-        *_chapters(states),
+        _wrong_answers(states),
         _incomplete(states, absent),
     ]
     return "\n\n".join("\n".join(part).rstrip() for part in parts if part) + "\n"
@@ -193,23 +196,90 @@ def _suite(state: _SuiteState) -> list[str]:
         "The last columns are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
         *markdown_table([*heads, *rules], rows),
-        *(
-            line
-            for section in sections()
-            if not section.gathered and (lines := list(section.markdown(state.findings, state.name)))
-            for line in ("", *lines)
-        ),
+        *(["", *lines] if (lines := list(_operators(state.findings))) else []),
     ]
 
 
-def _chapters(states: Sequence[_SuiteState]) -> list[list[str]]:
-    """What sections collect from all suites, one chapter per section."""
-    chapters = []
-    for section in sections():
-        if section.gathered:
-            lines = [line for state in states for line in section.markdown(state.findings, state.name)]
-            chapters.append([f"## {section.title}", "", *(lines or ["None."])])
-    return chapters
+def _wrong_answers(states: Sequence[_SuiteState]) -> list[str]:
+    """All wrong answers, suite by suite."""
+    lines = [line for state in states for line in _wrong_on(state.findings, state.name)]
+    return [f"## {WrongAnswers.title}", "", *(lines or ["None."])]
+
+
+def _wrong_on(findings: Findings, suite: str) -> Iterator[str]:
+    ordered = sorted(
+        WrongAnswers().rows(findings), key=lambda row: (row.verifier, row.verdict.value, row.own_name)
+    )
+    for verifier, group in groupby(ordered, key=lambda row: row.verifier):
+        wrong = list(group)
+        yield from (f"### {verifier} on {suite}: {len(wrong)}", "")
+        for row in wrong:
+            label = "no label"
+            if row.truth is not None:
+                label = f"proven `{row.truth.value}` ({row.certificate})"
+            yield (f"- `{row.own_name}`, {label}: **{row.verdict.value}**. {_sentence(row.reason)}")
+            yield from ("", f"      {row.reproduce}", "") if row.reproduce else ("",)
+
+
+def _sentence(text: str) -> str:
+    said = " ".join(text.split())
+    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+
+
+def _operators(findings: Findings) -> Iterator[str]:
+    """Which forms of operators are read, on the suite `ops`; on others, what cannot be read."""
+    whole = _whole_pairs(findings)
+    rows = support_rows(whole, Naming.of([j.record for j in whole]), findings.known)
+    if rows is None:
+        yield from _unreadable(findings)
+        return
+    yield (
+        "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both "
+        "are solved; *wrong*: one of the answers is wrong; otherwise the answer; empty: not both ran."
+    )
+    yield ""
+    cells = [
+        [row.op, row.variant, *("" if cell is None else cell.text for cell in row.cells)]
+        for row in rows.rows
+    ]
+    yield from markdown_table(["operator", "form", *rows.verifiers], cells, numbers=False)
+
+
+def _whole_pairs(findings: Findings) -> list[Judgement]:
+    """The runs of every verifier on forms of which it was run on all instances.
+
+    Half a pair would look like a verifier that solves only one of the two.
+    """
+    forms = {key: str(facts.made_by.get("variant")) for key, facts in findings.known.items()}
+    planned = Counter(forms.values())
+
+    def form(judgement: Judgement) -> str | None:
+        return forms.get((judgement.record.suite, judgement.record.instance))
+
+    done = Counter((j.record.verifier, form(j)) for j in findings.judgements)
+    return [
+        j
+        for j in findings.judgements
+        if (own := form(j)) is not None and done[j.record.verifier, own] == planned[own] * findings.repeats
+    ]
+
+
+def _unreadable(findings: Findings) -> Iterator[str]:
+    """What the verifiers say they cannot read."""
+    for verifier, group in findings.by_verifier().items():
+        said = Counter(
+            _brief(j.record.detail)
+            for j in group
+            if j.verdict is Verdict.UNDECIDED and j.record.answer is Answer.UNSUPPORTED
+        )
+        if said:
+            listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
+            yield f"- {verifier} cannot read: {listed}."
+
+
+def _brief(text: str, *, characters: int = 90) -> str:
+    line = " ".join(printable(text).replace("|", "/").replace("`", "'").split())
+    return line if len(line) <= characters else f"{line[:characters]}…"
 
 
 def _incomplete(states: Sequence[_SuiteState], absent: Sequence[str]) -> list[str]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
+from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, VerifierInfo
+from dokimos.reports.findings import Findings, Known
+from dokimos.reports.page import write_page
 from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.execution.limits import Termination
 
@@ -209,3 +214,27 @@ def sample_judgements() -> list[Judgement]:
 LOG_TAILS = {
     "marabou-convex-corners-9d-s9-unsat": "\x1b[31mengine: preprocessing\x1b[0m\nSegmentation fault\n"
 }
+
+
+def write_report(
+    judgements: Sequence[Judgement],
+    context: ReportContext,
+    path: Path,
+    *,
+    log_tails: Mapping[str, str] | None = None,
+    known: Known | None = None,
+    explanation: Explanation | None = None,
+) -> None:
+    """Write the report of `judgements` to `path`: all of it, or nothing.
+
+    `log_tails` has the end of each run's log by job id, `known` what suites know about their instances,
+    `explanation` why verifiers slow down. The folder of `path` is created if missing.
+    """
+    findings = Findings.of(
+        judgements,
+        known=known,
+        log_tails=log_tails,
+        explanation=explanation,
+        limit_wall_seconds=context.wall_seconds,
+    )
+    write_page(findings, context, path)

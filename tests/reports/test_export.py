@@ -62,12 +62,8 @@ def test_the_figures_about_difficulty_have_tables_too() -> None:
     found = {table.name: table for table in report_tables(findings)}
     accounts = (*findings.explanation.verifiers, *findings.explanation.styles)
     assert len(found["separations"].rows) == sum(len(a.separations) for a in accounts)
-    steps = [step for path in findings.explanation.trajectories for step in path.steps]
-    assert len(found["trajectories"].rows) == sum(len(step.outcomes) for step in steps)
     rungs = sum(len(c.points) for a in accounts for c in a.curves)
     assert len(found["breaking"].rows) == rungs > 0
-    cells = sum(len(column) for a in accounts for i in a.interactions for column in i.cells)
-    assert len(found["interactions"].rows) == cells
 
 
 def test_scores_stand_one_to_a_row() -> None:

@@ -6,26 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
+from dokimos.core.errors import InputError
 from dokimos.difficulty.lower_bounds import row_bounds
 from dokimos.difficulty.phases import Phases, phases
 from dokimos.engine.attacks.gradients import descend
 from dokimos.engine.attacks.margin_pass import MarginPass, MarginValues
 from dokimos.engine.attacks.target import Target
-from dokimos.engine.halving import prove_by_linear_halving
-from dokimos.engine.layered_networks import prove_by_linear_bounds
-from dokimos.engine.outcome import ReachedLimit
-from dokimos.engine.reference import decide
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
 from dokimos.suites.facts import ProfileSettings
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
 from dokimos.suites.vnnlib.model import Box, Property
 
@@ -202,12 +197,6 @@ class Inspection:
         )
 
     @cached_property
-    def proof(self) -> SmallestProof:
-        """The smallest proof that limited searches find."""
-
-        return smallest_proof(self.network, self.property, self.ibp_bound)
-
-    @cached_property
     def phases(self) -> Phases:
         """How many units are nonlinear, and how many of them are unstable on one of the boxes."""
         return phases(self.network, self.enclosures, self.settings.tau_slope)
@@ -286,125 +275,3 @@ def downhill_faces(box: Box, gradient: Floats, count: int, rng: np.random.Genera
     chosen = chosen[effect[chosen] > 0]
     points[:, chosen] = np.where(gradient > 0, lower, upper)[chosen]
     return points
-
-
-# The smallest proof that the provers find for an instance: a measure of hardness that no verifier enters
-
-
-#: Linear bounds on the whole box are tried where they are likely to take no longer than this.
-_SLOPE_SECONDS = 8.0
-
-
-@dataclass(frozen=True)
-class ProofSearchLimits:
-    """The steps after which searches end, and the CPU time after which each of them does in any case."""
-
-    programs: int = 2500
-    cases: int = 500
-    pieces: int = 20_000
-    cpu_seconds: float = 30.0
-
-
-@dataclass(frozen=True)
-class SmallestProof:
-    """Leaves over all conjunctions, by what, and the best lower bound of the margin that was proven.
-
-    `leaves` is None where no proof was found; `note` says how the searches ended, if one found nothing.
-    """
-
-    leaves: int | None
-    by: str
-    bound: float
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class _Searched:
-    """How one search ended: leaves and proven margin of what it found, or why it found nothing."""
-
-    by: str
-    leaves: int | None = None
-    margin: float = 0.0
-    note: str = ""
-    end: ReachedLimit | None = None
-
-
-def smallest_proof(
-    network: Network, asked: Property, interval_bound: float, *, limits: ProofSearchLimits | None = None
-) -> SmallestProof:
-    """The proof with the fewest leaves; the first without splits that works."""
-    limits = limits or ProofSearchLimits()
-    conjunctions = len(asked.questions())
-    if interval_bound > 0:
-        return SmallestProof(conjunctions, "interval bounds", interval_bound)
-    bound = interval_bound
-    try:
-        from dokimos.engine.slope_search import likely_seconds, prove_by_slopes
-
-        if likely_seconds(network) <= _SLOPE_SECONDS:
-            slopes = prove_by_slopes(network, asked)
-            bound = max(bound, slopes.bound)
-            if slopes.data is not None:
-                return SmallestProof(conjunctions, "linear bounds", bound)
-    except (InvalidProof, UnsupportedOp):
-        pass
-    searched = (_tree(network, asked, limits), _pieces(network, asked, limits))
-    found = [(each.leaves, each.by, each.margin) for each in searched if each.leaves is not None]
-    if not found:
-        notes = [each.note for each in searched if each.note] or ["no search takes this network"]
-        return SmallestProof(None, "", bound, f"no proof was found ({'; '.join(notes)})")
-    leaves, by, margin = min(found)
-    late = [each.note for each in searched if each.end is ReachedLimit.TIME]
-    return SmallestProof(leaves, by, max(bound, margin), "; ".join(late))
-
-
-def _tree(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
-    """A tree over the signs of ReLUs."""
-    by = "linear bounds with splits"
-    try:
-        found = prove_by_linear_bounds(
-            network, asked, seconds=limits.cpu_seconds, most_programs=limits.programs
-        )
-    except (InvalidProof, UnsupportedOp):
-        return _by_reference(network, asked, limits)
-    if found.data is not None:
-        return _Searched(by, _leaves(found.data))
-    return _ended(by, found.end, f"{limits.programs:,} linear programs", limits)
-
-
-def _by_reference(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
-    by = "the reference engine"
-    try:
-        decision = decide(network, asked, seconds=limits.cpu_seconds, most_cases=limits.cases)
-    except UnsupportedOp:
-        return _Searched(by)
-    if decision.answer is Answer.UNSAT and decision.certificate is not None:
-        margin = 0.0 if decision.proven is None else float(decision.proven.real)
-        return _Searched(by, _leaves(dict(decision.certificate.data)), margin)
-    return _ended(by, decision.end, f"{limits.cases:,} cases", limits)
-
-
-def _pieces(network: Network, asked: Property, limits: ProofSearchLimits) -> _Searched:
-    """Linear bounds on pieces of the box."""
-    by = "linear bounds on pieces of the box"
-    try:
-        found = prove_by_linear_halving(
-            network, asked, seconds=limits.cpu_seconds, most_pieces=limits.pieces
-        )
-    except (InvalidProof, UnsupportedOp):
-        return _Searched(by)
-    if found.data is not None:
-        return _Searched(by, _leaves(found.data))
-    return _ended(by, found.end, f"{limits.pieces:,} pieces", limits)
-
-
-def _ended(by: str, end: ReachedLimit | None, steps: str, limits: ProofSearchLimits) -> _Searched:
-    if end is None:
-        return _Searched(by, note=f"{by}: no decision")
-    after = steps if end is ReachedLimit.STEPS else f"{limits.cpu_seconds:g} s of CPU time"
-    return _Searched(by, note=f"{by}: ended after {after}", end=end)
-
-
-def _leaves(data: dict[str, Any]) -> int:
-    """How many leaves the trees of a certificate have."""
-    return sum(len(t["leaves"]) if isinstance(t, dict) else (len(t) + 1) // 2 for t in data["trees"])

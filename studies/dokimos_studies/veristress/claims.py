@@ -18,19 +18,17 @@ import numpy as np
 
 from dokimos.core.files import write_whole
 from dokimos.difficulty.components import symbol
-from dokimos.difficulty.explain.explanation import trajectories
-from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.strata import Resampling, Strata
 from dokimos.judging.label_tasks import read_open
 from dokimos.reports.exports import markdown_table
-from dokimos.reports.figures.trajectory import trajectory
 from dokimos.reports.layout.render import drawing_style
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.facts import COMPONENTS, FOLDER, load_profile
 from dokimos.suites.folder import Suite, read_suite
 from dokimos_studies.veristress.hardness import ranks
+from dokimos_studies.veristress.interaction import interactions
 from dokimos_studies.veristress.published import (
     BENCHMARKS,
     COLUMNS,
@@ -43,6 +41,7 @@ from dokimos_studies.veristress.published import (
     show,
     table,
 )
+from dokimos_studies.veristress.trajectory import trajectories, trajectory
 
 #: Table 4 of the paper: UNSAT, SAT, timeout or unknown, error or unsupported.
 TABLE_4 = {

@@ -9,7 +9,6 @@ from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     CLAIM_LEVEL,
     Account,
-    Interaction,
     IsolatedAxis,
     MissingProfiles,
     Separation,
@@ -108,46 +107,6 @@ def best_separation(rows: Sequence[Separation]) -> Separation | None:
     return max((row for row in rows if row.separates), key=lambda row: row.strength, default=None)
 
 
-def which_interact(rows: Sequence[Interaction]) -> str:
-    """The answer to "which pair of components interacts?"."""
-    tested = [row for row in rows if row.p_value is not None]
-    if not tested:
-        most = max(rows, key=_size)
-        return f"Which components interact: {most.note}."
-    found = strongest_first([row for row in tested if row.interacts])
-    level = f"at a joint level of {_LEVEL} for all pairs ({len(tested)} of {len(rows)} tested)"
-    if not found:
-        return f"No pair of components is found to interact within families, {level}."
-    others = len(found) - 1
-    more = f" {others} more pair{'s interact' if others > 1 else ' interacts'}." if others else ""
-    return f"{interaction_in_words(found[0])}{more} This is claimed {level}, for these families only."
-
-
-def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
-    """The pairs that were tested, the least likely to be chance first; then the others."""
-    return sorted(
-        rows, key=lambda row: (1.0 if row.p_value is None else row.p_value, -abs(row.product or 0.0))
-    )
-
-
-def interaction_in_words(row: Interaction) -> str:
-    """One interaction: the test's result within families, and the timeout rates of all of them together."""
-    first, second = symbol(row.first), symbol(row.second)
-    more = "more" if (row.product or 0.0) > 0 else "less"
-    said = (
-        f"{first} and {second} interact within families: the higher {second}, the {more} timeouts rise "
-        f"with {first} (product term {row.product:+.2g}, p = {row.p_value:.2g}, {row.families} families)."
-    )
-    if not row.quarters:
-        return said
-    neither, only_second, only_first, both = (f"{100 * (cell.rate or 0):.0f} %" for cell in row.quarters)
-    return (
-        f"{said} In all families together, as {first} passes {row.first_cut:.3g}, the timeout rate goes "
-        f"from {neither} to {only_first} if {second} <= {row.second_cut:.3g}, and from "
-        f"{only_second} to {both} if {second} is above that."
-    )
-
-
 def which_causes(rows: Sequence[IsolatedAxis]) -> list[str]:
     """The result of each sweep in which one component moves alone; nothing if there is none."""
     return [axis_in_words(row) for row in rows]
@@ -221,7 +180,3 @@ def separation_side(row: Separation) -> str:
 
 def _interval(row: Separation) -> str:
     return "no interval" if row.low is None else f"95 % interval {row.low:.2f} to {row.high:.2f}"
-
-
-def _size(row: Interaction) -> int:
-    return sum(cell.total for cells in row.cells for cell in cells)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.difficulty.explain.interaction import PAIRS, AdditiveModel
 from dokimos.difficulty.explain.rows import CLAIM_LEVEL, EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import WithinFamilies, largest_of_all
 from dokimos.difficulty.explain.strata import Resampling, Strata
+from dokimos_studies.veristress.interaction import PAIRS, AdditiveModel
 from tests.difficulty.explain.sample import seen
 
 Floats = NDArray[np.float64]

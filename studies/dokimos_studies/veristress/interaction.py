@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dokimos.difficulty.explain.rows import EXPLAINING, Cell, Interaction, Observation
+from dokimos.difficulty.explain.rows import CLAIM_LEVEL, EXPLAINING, Observation
 from dokimos.difficulty.explain.separation import why_too_few
 from dokimos.difficulty.explain.strata import (
     Bools,
@@ -24,6 +24,58 @@ from dokimos.difficulty.explain.strata import (
     in_parts,
     solved_or_timed_out,
 )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One bin: how many of its instances timed out."""
+
+    timeouts: int
+    total: int
+
+    @property
+    def rate(self) -> float | None:
+        """The share of timeouts; None for an empty bin."""
+        return self.timeouts / self.total if self.total else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interaction:
+    """Timeout rates of `subject` over two components at once.
+
+    `cells[i][j]` holds the instances whose `first` lies in bin i of `first_edges` and whose `second` in
+    bin j of `second_edges`; a bin includes its lower edge (the last one also its upper edge).
+
+    `quarters` are the same in four parts, each component cut near its median (at or below the cut, above
+    it): both low, only `second` high, only `first` high, both high; empty if there is no cut. Both are
+    pictures of all families together, on which no claim is based.
+
+    `product` is the coefficient of the product of both, each ranked within families from −½ to ½, in a
+    penalised logistic model with an intercept for each family: by how much more the log-odds of a timeout
+    rise over the range of `first` at the top of `second` than at its bottom. `p_value` comes from
+    simulating the model without products, for all pairs together. If there is no such term, both are None
+    and `note` says why. `families` counts those that carry information.
+    """
+
+    subject: str
+    first: str
+    second: str
+    first_edges: tuple[float, ...]
+    second_edges: tuple[float, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    first_cut: float | None
+    second_cut: float | None
+    product: float | None
+    p_value: float | None
+    families: int
+    quarters: tuple[Cell, ...] = ()
+    note: str = ""
+
+    @property
+    def interacts(self) -> bool:
+        """Whether the test is significant."""
+        return self.p_value is not None and self.p_value <= CLAIM_LEVEL
+
 
 # Whether the effects of two components on timeouts are not additive: the product term of a logistic model
 

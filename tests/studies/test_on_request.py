@@ -9,13 +9,13 @@ import pytest
 
 import dokimos
 from dokimos.difficulty.components import EXTRAS
-from dokimos.difficulty.inspection import ProofSearchLimits, smallest_proof
 from dokimos.difficulty.profiles import extra_names
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.testing.statements import question
+from dokimos_studies.veristress.proof_size import ProofSearchLimits, smallest_proof
 from tests.difficulty.inspections import dense, observe
 
 ASKED = question([(-1, 1)] * 2, 1, "(<= Y_0 0)")

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.difficulty.explain.interaction import (
+from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.difficulty.explain.strata import Resampling
+from dokimos_studies.veristress.interaction import (
     BINS,
     PAIRS,
+    Cell,
+    Interaction,
     balanced_cut,
     fit,
     interactions,
     quantile_edges,
 )
-from dokimos.difficulty.explain.rows import Cell, Interaction, Observation, Status
-from dokimos.difficulty.explain.strata import Resampling
 from tests.difficulty.explain.sample import seen
 
 QUICK = Resampling(resamples=300)

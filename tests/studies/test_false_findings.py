@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dokimos.difficulty.explain.interaction import PAIRS
 from dokimos.difficulty.explain.rows import EXPLAINING
-from tests.difficulty.explain.simulation import NULLS, Found, find
+from dokimos_studies.veristress.interaction import PAIRS
+from tests.studies.simulation import NULLS, Found, find
 
 
 def many(kind: str, draws: int, *, seed: int = 11) -> list[Found]:

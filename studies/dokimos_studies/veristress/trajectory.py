@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from dokimos.difficulty.components import describe, symbol
-from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
+from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.reports.figures.frame import (
     CHARACTER,
     STATUS_SHAPES,
@@ -21,6 +24,54 @@ from dokimos.reports.figures.frame import (
     tick_label,
 )
 from dokimos.suites.facts import COMPONENTS
+
+
+@dataclass(frozen=True)
+class TrajectoryStep:
+    """One instance of a trajectory: its components, and each verifier's result."""
+
+    position: int
+    instance: str
+    family: str
+    components: Mapping[str, float | None]
+    outcomes: Mapping[str, Status]
+    seconds: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name in ("components", "outcomes", "seconds"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """The instances of one benchmark in its own order (Figures 5 and 6 of the paper)."""
+
+    suite: str
+    steps: tuple[TrajectoryStep, ...]
+
+
+def trajectories(observations: Sequence[Observation]) -> tuple[Trajectory, ...]:
+    """The instances of each suite in its own order, with every verifier's result."""
+    suites: dict[str, dict[str, list[Observation]]] = {}
+    for o in observations:
+        suites.setdefault(o.suite, {}).setdefault(o.instance, []).append(o)
+    return tuple(
+        Trajectory(suite, tuple(sorted(map(_step, instances.values()), key=lambda step: step.position)))
+        for suite, instances in sorted(suites.items())
+    )
+
+
+def _step(group: Sequence[Observation]) -> TrajectoryStep:
+    one = group[0]
+    return TrajectoryStep(
+        position=one.position,
+        instance=one.instance,
+        family=one.family,
+        components={n: None if v is not None and math.isinf(v) else v for n, v in one.components.items()},
+        outcomes={o.verifier: o.status for o in group},
+        seconds={o.verifier: o.seconds for o in group},
+    )
+
 
 _STRIP, _GAP, _LINE = 62, 26, 19
 _WITH_TIPS = 600
