@@ -29,8 +29,8 @@ from tests.scripting import instance, script
 
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.verifiers.adapters.built_in import Scripted
-from dokimos.verifiers.execution.limits import Limits
 
 LEAST = {"sleep": 0.9, "compute": 0.75}
 
@@ -43,10 +43,8 @@ def campaign_seconds(folder: Path, address: str, behaviour: str, runs: int, seco
     run_campaign(
         [suite],
         [verifier],
-        limits=Limits(wall_seconds=60),
         out=folder / "out",
-        repeat=runs,
-        cluster=address,
+        settings=RunSettings(timeout_seconds=60, repeat=runs, dask=address),
     )
     return time.perf_counter() - begin
 

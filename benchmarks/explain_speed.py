@@ -12,7 +12,6 @@ from time import perf_counter
 
 import numpy as np
 
-from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import separations
 
@@ -43,7 +42,6 @@ def seconds(count: int) -> float:
     rows = observations(count)
     start = perf_counter()
     separations("v", rows)
-    interactions("v", rows)
     return perf_counter() - start
 
 

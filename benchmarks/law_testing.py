@@ -30,13 +30,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.laws import integer, real
 from dokimos.laws.domain.definition import Domain, load_domain, read_domain, shipped_laws
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.tested_model import Model
 
 _REPEATS = 20
 _FEW, _MANY, _MILLION = 5_000, 100_000, 1_000_000

@@ -24,13 +24,18 @@ def row(bits: int, options: argparse.Namespace) -> str:
     folder = Path(options.out) / f"bits-{bits}"
     weight = max(1, min(7, bits - 2 if bits % 2 else bits - 1))
     knobs = {"bits": bits, "weight": weight}
-    dokimos.generate(folder / "suite", family="parity-lock", knobs=knobs, count=options.draws, jobs=1)
+    dokimos.generate(out=folder / "suite", family="parity-lock", knobs=knobs, count=options.draws, jobs=1)
     attacked = dokimos.attack(folder / "suite", budget_seconds=options.seconds, out=folder / "attacked")
     found = sorted({one.attack for one in attacked.outcomes if one.is_found})
     cells = [f"{len(attacked.hidden)}/{options.draws}", ", ".join(f"`{name}`" for name in found) or "–"]
     campaign = folder / "campaign"
     wall = 30 * options.cpu
-    dokimos.run(folder / "suite", options.verifier, campaign, cpu_seconds=options.cpu, timeout_seconds=wall)
+    dokimos.run(
+        folder / "suite",
+        options.verifier,
+        out=campaign,
+        settings=dokimos.RunSettings(cpu_seconds=options.cpu, timeout_seconds=wall),
+    )
     counts: Counter[tuple[str, Answer]] = Counter()
     for one in dokimos.judge(campaign).judgements:
         if one.verdict is Verdict.CORRECT:

@@ -22,7 +22,8 @@ from dokimos.difficulty.explain.explanation import explain
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, tail_length
-from dokimos.reports.page import write_report
+from dokimos.reports.findings import Findings
+from dokimos.reports.page import write_page
 from dokimos.suites.facts import COMPONENTS, Facts, Measurement, Profile, ProfileSettings
 from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.execution.limits import Limits, Termination
@@ -89,21 +90,16 @@ def write(path: Path, instances: int, verifiers: int) -> None:
         suites=("made-up",),
         verifiers=(),
         machine="",
-        limits=LIMITS,
+        wall_seconds=LIMITS.wall_seconds,
+        memory_bytes=LIMITS.memory_bytes,
         planned=len(runs),
         recorded=len(runs),
     )
     context = ReportContext(
         title="made up", campaigns=(campaign,), dokimos_version="", generated_at="today"
     )
-    write_report(
-        runs,
-        context,
-        path,
-        log_tails=tails,
-        known=known,
-        explanation=explain(runs, known, resampling=Resampling(100, 0)),
-    )
+    explanation = explain(runs, known, resampling=Resampling(100, 0))
+    write_page(Findings.of(runs, known=known, log_tails=tails, explanation=explanation), context, path)
 
 
 def milliseconds(browser: Browser, path: Path) -> tuple[float, float]:

@@ -29,7 +29,7 @@ def generate(families: list[str], folder: Path) -> Suite:
     """The instances of these families, as the suite has them."""
     recipe = with_seeds(shipped_recipe("veristress-wide"))
     part = replace(recipe, draws=tuple(draw for draw in recipe.draws if draw.family in families))
-    generated, cost = measured(lambda: dokimos.generate(folder, suite=part, jobs=JOBS))
+    generated, cost = measured(lambda: dokimos.generate(out=folder, suite=part, jobs=JOBS))
     made = generated.made
     draws = sum(each.draws for each in made)
     slowest = max(made, key=lambda each: each.cost.cpu_seconds)

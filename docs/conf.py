@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import typer
+from sphinx.application import Sphinx
 
 import dokimos
-from dokimos import api
-from dokimos.cli.app import app
+from dokimos.cli.app import command_line
 
 project = "Dokimos"
 author = "The Dokimos maintainers"
@@ -27,30 +26,35 @@ html_theme_options = {"footer_icons": []}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def functions() -> str:
     """One entry for each public name; the list is what the package exports."""
     lines = ["# Python functions", "", "`import dokimos` offers them all; each stands for a command.", ""]
-    for name in sorted(api.__all__, key=lambda name: (not name.islower(), name)):
-        found = getattr(dokimos, name)
-        if isinstance(found, type) and "## Settings" not in " ".join(lines):
-            lines += [
-                "## Settings, progress and errors",
-                "",
-                "What the functions take, report and raise.",
-                "",
-            ]
-        entry = "autoclass" if isinstance(found, type) else "autofunction"
-        lines += ["```{eval-rst}", f".. {entry}:: {inspect.unwrap(found).__module__}.{name}", "```", ""]
+    shown = {name: getattr(dokimos, name) for name in dokimos.__all__ if not name.startswith("_")}
+    kinds = (
+        ("", [name for name, found in shown.items() if not isinstance(found, type)]),
+        ("Settings", [name for name in shown if name.endswith("Settings")]),
+        (
+            "What functions return, report and raise",
+            [name for name in shown if name[0].isupper() and not name.endswith("Settings")],
+        ),
+    )
+    for heading, names in kinds:
+        lines += [f"## {heading}", ""] if heading else []
+        for name in names:
+            entry = "autoclass" if isinstance(shown[name], type) else "autofunction"
+            place = f"{inspect.unwrap(shown[name]).__module__}.{name}"
+            lines += ["```{eval-rst}", f".. {entry}:: {place}", "```", ""]
     return "\n".join(lines)
 
 
 def commands() -> str:
     """The help of every command, as the terminal shows it."""
     lines = ["# Commands", "", "What `--help` says of each.", ""]
-    pending = [("dokimos", typer.main.get_command(app))]
+    pending = [("dokimos", command_line())]
     while pending:
         name, command = pending.pop(0)
         context = command.context_class(command, info_name=name, max_content_width=100, terminal_width=100)
@@ -67,5 +71,34 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def copy_results() -> None:
+    """Put the pages of studies/ beside the others, with links that lead to the same places."""
+    studies, results = ROOT / "studies", ROOT / "docs" / "results"
+    pages = sorted((studies / "results").iterdir())
+    for path in results.glob("*"):
+        if path.name not in {"index.md", *(page.name for page in pages)}:
+            path.unlink()
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        write(
+            results / path.name,
+            text.replace("](../../docs/", "](../").replace("](../README.md", "](index.md"),
+        )
+    index = (studies / "README.md").read_text(encoding="utf-8")
+    write(results / "index.md", index.replace("](results/", "](").replace("](../docs/", "](../"))
+
+
+def setup(sphinx: Sphinx) -> None:
+    """Lead links to the studies to the copies of their pages."""
+    sphinx.connect("source-read", lead_to_copies)
+
+
+def lead_to_copies(_sphinx: Sphinx, _page: str, content: list[str]) -> None:
+    """Change the links of one page."""
+    content[0] = content[0].replace("](../studies/README.md", "](results/index.md")
+    content[0] = content[0].replace("](../studies/results/", "](results/")
+
+
+copy_results()
 write(REFERENCE / "python.md", functions())
 write(REFERENCE / "commands.md", commands())

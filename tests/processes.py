@@ -38,7 +38,7 @@ TOGETHER = ("checker/test_damage.py", "checker/test_mutants.py", "contracts/test
 #: Tests in these files look at the same pair of each family.
 PAIRS = ("contracts/test_constructions.py", "contracts/test_profiles.py")
 #: Tests in these files look at the imports of all sources, which are read once.
-SOURCES = ("laws/test_rooms.py", "test_imports.py")
+SOURCES = ("laws/test_rooms.py", "test_house.py", "test_imports.py", "test_names.py")
 #: These take longest, and come first, so that no process has to wait for another one's at the end.
 FIRST = (
     *ALONE,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dokimos.campaigns.settings import RunSettings
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -138,3 +142,22 @@ def instance(
 def script(path: Path, **content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path
+
+
+def with_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `run_campaign`: run settings become one object, of 20 seconds unless given."""
+    names = {each.name for each in fields(RunSettings)}
+    own = {name: value for name, value in given.items() if name in names}
+    rest = {name: value for name, value in given.items() if name not in names}
+    return {"settings": RunSettings(**{"timeout_seconds": 20, **own}), **rest}
+
+
+def flat(function: Callable[..., T], kind: type[Any]) -> Callable[..., T]:
+    """The function with the fields of its settings as arguments of its own."""
+
+    def call(*args: Any, **given: Any) -> T:
+        own = {each.name: given.pop(each.name) for each in fields(kind) if each.name in given}
+        settings = replace(given.pop("settings", None) or kind(), **own)
+        return function(*args, settings=settings, **given)
+
+    return call

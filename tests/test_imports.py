@@ -76,18 +76,15 @@ def test_every_part_has_its_place_in_the_order() -> None:
     assert parts <= set(LAYERS)
 
 
-@pytest.mark.parametrize(
-    "path",
+def test_imports_point_to_the_left() -> None:
     # The package itself offers names from every part.
-    [path for path in FILES if _layer(_module(path)) not in ("", "__main__")],
-    ids=lambda path: str(path.relative_to(SOURCE)),
-)
-def test_imports_point_to_the_left(path: Path) -> None:
-    here = _layer(_module(path))
+    inside = [path for path in FILES if _layer(_module(path)) not in ("", "__main__")]
     wrong = [
-        f"line {line}: {here} may not import {name}"
+        f"{path.relative_to(SOURCE)}:{line}: {here} may not import {name}"
+        for path in inside
         for line, name in _imports(path)
-        if (there := _layer(name)) in LAYERS and LAYERS.index(there) > LAYERS.index(here)
+        if (there := _layer(name)) in LAYERS
+        and LAYERS.index(there) > LAYERS.index(here := _layer(_module(path)))
     ]
     assert wrong == []
 
@@ -127,17 +124,23 @@ def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> No
 WORK = ("campaigns", "checker", "constructions", "engine", "verifiers")
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
-def test_a_command_calls_public_functions(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for_checkers = {
+def test_commands_call_public_functions() -> None:
+    wrong = [
+        f"{path.name}:{line}: {name}"
+        for path in sorted((SOURCE / "cli").glob("*.py"))
+        for line, name in _imports(path)
+        if _layer(name) in WORK and line not in _lines_for_type_checkers(path)
+    ]
+    assert wrong == []
+
+
+def _lines_for_type_checkers(path: Path) -> set[int]:
+    return {
         node.lineno
-        for block in ast.walk(tree)
+        for block in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
         for node in block.body
     }
-    wrong = [name for line, name in _imports(path) if _layer(name) in WORK and line not in for_checkers]
-    assert wrong == []
 
 
 def test_nobody_else_uses_the_inside_of_the_command_line() -> None:

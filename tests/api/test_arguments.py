@@ -20,24 +20,34 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: dokimos.check("tiny", jobs="2"), "jobs must be a whole number or None, not '2'."),
     (lambda: dokimos.check("tiny", jobs=True), "jobs must be a whole number or None, not True."),
     (lambda: dokimos.check("tiny", jobs=0), "The number of jobs must be at least 1, not 0."),
-    (lambda: dokimos.generate("x", family=3), "family must be text or None, not 3."),
-    (lambda: dokimos.generate("x", family="dials", seed=-1), "The seed must be at least 0, not -1."),
-    (lambda: dokimos.generate("x", family="dials", knobs=[1]), "knobs must be a dictionary or None"),
-    (lambda: dokimos.generate(None, family="dials"), "out must be text or a path, not None."),
-    (lambda: dokimos.run("tiny", None, "x"), "or a list of texts or Verifier"),
-    (lambda: dokimos.run("tiny", "reference", "x", timeout_seconds="60"), "must be a number or None"),
-    (lambda: dokimos.run("tiny", "reference", "x", progress=5), "progress must be a function"),
+    (lambda: dokimos.generate(out="x", family=3), "family must be text or None, not 3."),
+    (lambda: dokimos.generate(out="x", family="dials", seed=-1), "The seed must be at least 0, not -1."),
+    (lambda: dokimos.generate(out="x", family="dials", knobs=[1]), "knobs must be a dictionary or None"),
+    (lambda: dokimos.generate(out=None, family="dials"), "out must be text or a path, not None."),
+    (lambda: dokimos.run("tiny", None, out="x"), "or a list of texts or Verifier"),
+    (lambda: dokimos.run("tiny", "reference", out="x", settings=60), "settings must be a RunSettings"),
+    (lambda: dokimos.RunSettings(timeout_seconds="60"), "timeout_seconds must be a number, not '60'."),
+    (lambda: dokimos.RunSettings(memory_bytes=0), "memory_bytes = 0 must be at least 1."),
+    (lambda: dokimos.RunSettings(jobs=0), "The number of jobs must be at least 1, not 0."),
+    (lambda: dokimos.run("tiny", "reference", out="x", progress=5), "progress must be a function"),
     (lambda: dokimos.judge({"campaign": 1}), "or a list of texts or paths, not {'campaign': 1}."),
     (lambda: dokimos.judge("campaign", rules="exat"), "Unknown rule set 'exat'; did you mean 'exact'?"),
-    (lambda: dokimos.hide("x", "lock"), "settings must be a HideSettings or None, not 'lock'."),
+    (
+        lambda: dokimos.hide(out="x", settings="lock"),
+        "settings must be a HideSettings or None, not 'lock'.",
+    ),
     (lambda: dokimos.evaluate(b"", ["a"]), "point must be a list of numbers or Fraction, not ['a']."),
     (lambda: dokimos.audit("tiny", rules=["exat"]), "Unknown rule set 'exat'"),
     (lambda: dokimos.init_config(rules=["exat"]), "Unknown rule set 'exat'"),
     (lambda: dokimos.watch("campaign", every_seconds=-1), "a positive number of seconds, not -1."),
-    (lambda: dokimos.recheck_law([]), "There is nothing to check"),
+    (lambda: dokimos.check_proofs([]), "There is nothing to check"),
     (lambda: dokimos.replay_law([]), "There is nothing to replay"),
-    (lambda: dokimos.design("dials", "U=1", tries=0), "at least 1 try"),
-    (lambda: dokimos.make_properties("radius", "m", "digits", "x", epsilon=1, vnnlib="3"), "no version 3"),
+    (
+        lambda: dokimos.make_properties(
+            "radius", "m", "digits", out="x", epsilon=1, settings=dokimos.PropertySettings(vnnlib="3")
+        ),
+        "no version 3",
+    ),
     (lambda: dokimos.export_law("older.law", out="x", vnnlib="3"), "no version 3"),
 ]
 
@@ -108,11 +118,11 @@ def test_a_suite_is_gone_through_and_counted(workplace: Path) -> None:
 def test_a_path_is_taken_wherever_a_file_may_be_named(workplace: Path) -> None:
     law, people = Path("older.law"), workplace / "people.py"
     dokimos.new_law("monotone", feature="age", out=law)
-    assert not dokimos.check_law(law, domain=people)[0].is_wrong
+    assert not dokimos.lint_law(law, domain=people)[0].is_wrong
     settings = dokimos.LawSettings(budget=10)
     assert not dokimos.test_law(law, domain=people, settings=settings, out="found").is_violated
     assert not dokimos.replay_law(Path("found/older.json"), domain=people, allow_code=True)[0].is_violated
-    assert dokimos.fuzz_domain(people, Path("pool.json"), size=2).records == 2
-    assert dokimos.init_config(Path("d.toml"), suites=Path("tiny"), verifiers="reference").suites == (
+    assert dokimos.fuzz_domain(people, out=Path("pool.json"), size=2).records == 2
+    assert dokimos.init_config(out=Path("d.toml"), suites=Path("tiny"), verifiers="reference").suites == (
         "tiny",
     )

@@ -28,7 +28,7 @@ def scripted(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_nothing_is_printed(scripted: Path, capfd: pytest.CaptureFixture[str]) -> None:
     dokimos.check("tiny")
-    dokimos.run("tiny", "scripted", "campaign")
+    dokimos.run("tiny", "scripted", out="campaign")
     dokimos.report("campaign", html="report.html", csv="tables")
     assert (scripted / "report.html").is_file()
     assert dokimos.test_law(_law(scripted), html="laws.html").asked == 1
@@ -48,11 +48,11 @@ def test_progress_is_reported_step_by_step(scripted: Path) -> None:
         ("checking", k, 2) for k in (1, 2)
     ]
     seen.clear()
-    dokimos.run("tiny", "scripted", "campaign", progress=seen.append)
+    dokimos.run("tiny", "scripted", out="campaign", progress=seen.append)
     assert all(isinstance(update.item, RunRecord) for update in seen)
     assert seen[-1].done == seen[-1].total == 2
     seen.clear()
-    dokimos.run(Path("tiny"), ["scripted"], Path("campaign"), progress=seen.append)
+    dokimos.run(Path("tiny"), ["scripted"], out=Path("campaign"), progress=seen.append)
     assert [update.done for update in seen] == [2]
     assert re.fullmatch(r"2 reused \(scripted 1-\w{8}\)", seen[0].note)
 
@@ -62,7 +62,6 @@ def test_a_name_stands_for_its_shipped_suite(
 ) -> None:
     monkeypatch.setattr("dokimos.suites.folder.shipped_names", lambda: ["small"])
     monkeypatch.setattr("dokimos.suites.folder.shipped_text", lambda _: tiny_recipe.read_text())
-    monkeypatch.setattr("dokimos.constructions.recipes.shipped_names", lambda: ["small"])
     monkeypatch.setattr("dokimos.constructions.recipes.shipped_text", lambda _: tiny_recipe.read_text())
     with pytest.raises(InputError, match="has not been generated yet"):
         dokimos.check("small", core_only=True)
@@ -77,8 +76,8 @@ def test_a_name_stands_for_its_shipped_suite(
 def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
     with pytest.raises(InputError, match="no folder 'quikc' and no shipped suite"):
         dokimos.read_suite("quikc")
-    with pytest.raises(InputError, match="either a family or --suite"):
-        dokimos.generate("out")
+    with pytest.raises(InputError, match="either a family or `suite`"):
+        dokimos.generate(out="out")
     with pytest.raises(InputError, match="Say what to write"):
         dokimos.report("campaign")
     with pytest.raises(InputError, match="no plug-ins"):
@@ -88,15 +87,17 @@ def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: dokimos.run([], "scripted", "campaign"),
-        lambda: dokimos.run("tiny", [], "campaign"),
+        lambda: dokimos.run([], "scripted", out="campaign"),
+        lambda: dokimos.run("tiny", [], out="campaign"),
         lambda: dokimos.judge([]),
         lambda: dokimos.report([], html="report.html"),
         lambda: dokimos.explain("campaign", resamples=0),
         lambda: dokimos.explain("campaign", seed=-1),
-        lambda: dokimos.generate("out", family="exclusive-pairs", count=0),
-        lambda: dokimos.generate("out", family="exclusive-pairs", seed=-1),
-        lambda: dokimos.generate("out", family="exclusive-pairs", timeout_seconds=-4),
+        lambda: dokimos.generate(out="out", family="exclusive-pairs", count=0),
+        lambda: dokimos.generate(out="out", family="exclusive-pairs", seed=-1),
+        lambda: dokimos.generate(
+            out="out", family="exclusive-pairs", settings=dokimos.GenerateSettings(timeout_seconds=-4)
+        ),
         lambda: dokimos.test_law([]),
     ],
 )
@@ -128,7 +129,7 @@ def test_remarks_go_to_the_logger(workplace: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_results_are_one_line_at_a_prompt(scripted: Path) -> None:
-    campaign = dokimos.run("tiny", "scripted", "campaign")
+    campaign = dokimos.run("tiny", "scripted", out="campaign")
     judged = dokimos.judge("campaign")
     written = dokimos.report(judged, html="report.html")
     results = [dokimos.read_suite("tiny"), dokimos.check("tiny"), campaign, judged, written]
@@ -137,7 +138,7 @@ def test_results_are_one_line_at_a_prompt(scripted: Path) -> None:
 
 
 def test_what_judge_gave_is_not_judged_again(scripted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dokimos.run("tiny", "scripted", "campaign")
+    dokimos.run("tiny", "scripted", out="campaign")
     judged = dokimos.judge("campaign")
     monkeypatch.delattr("dokimos.api.results.judge_campaigns")
     assert len(dokimos.explain(judged, resamples=100).observations) == 2

@@ -21,15 +21,16 @@ from dokimos.campaigns import job as performing
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign, set_runs_aside
 from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.adapters.marabou import Marabou
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.execution.limits import Limits
-from tests.scripting import StubInstance, at_least, instance, script
+from tests.scripting import StubInstance, at_least, instance, script, with_settings
 
-LIMITS = Limits(wall_seconds=20)
+SETTINGS = RunSettings(timeout_seconds=20)
+LIMITS = SETTINGS.limits(20)
 CAPABILITIES = ("inh-caps", "bounding-set")
 
 
@@ -52,7 +53,7 @@ def saying(folder: Path, **rest: Any) -> Scripted:
 def run(
     folder: Path, instances: Sequence[StubInstance], verifiers: Sequence[Verifier], **rest: Any
 ) -> Campaign:
-    options = {"limits": LIMITS, "out": folder / "out", **rest}
+    options = with_settings({"out": folder / "out", **rest})
     return run_campaign([CampaignSuite(folder / "suite", tuple(instances))], verifiers, **options)
 
 
@@ -98,7 +99,7 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     (tmp_path / "suite" / "suite.json").write_text(
         '{"format": 2, "dokimos": "0", "recipe": {"seed": 7}, "families": {}}'
     )
-    again = describe([CampaignSuite(tmp_path / "suite", tuple(instances))], [], limits=LIMITS, repeat=1)
+    again = describe([CampaignSuite(tmp_path / "suite", tuple(instances))], [], SETTINGS)
     assert again.suites[0].seed == 7
     assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]
     assert manifest.verifiers[0].name == "scripted"
@@ -162,7 +163,7 @@ def test_changes_are_noticed_and_named(tmp_path: Path) -> None:
     run(tmp_path, instances, [verifier])
     before = (tmp_path / "out" / "manifest.json").read_bytes()
     with pytest.raises(InputError, match=r"started differently: wall_seconds was 20 and is 5; run it as"):
-        run(tmp_path, instances, [verifier], limits=Limits(wall_seconds=5))
+        run(tmp_path, instances, [verifier], timeout_seconds=5)
     with pytest.raises(InputError, match=r"instance i2 and 1 more are gone"):
         run(tmp_path, instances[:2], [verifier])
     with pytest.raises(InputError, match=r"instance i3 is changed"):
@@ -312,18 +313,18 @@ def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
         CampaignSuite(tmp_path / name, (replace(instance(tmp_path / name, "i"), timeout_seconds=seconds),))
         for name, seconds in (("one", 7.0), ("two", 9.0))
     ]
-    options: dict[str, Any] = {"limits": LIMITS, "out": tmp_path / "out"}
-    campaign = run_campaign(both, [verifier], own_timeouts=True, **options)
+    options: dict[str, Any] = {"settings": RunSettings(), "out": tmp_path / "out"}
+    campaign = run_campaign(both, [verifier], **options)
     assert [(r.suite, r.instance) for r in campaign.records] == [("one", "i"), ("two", "i")]
     assert [r.limits.wall_seconds for r in campaign.records if r.limits] == [7.0, 9.0]
     assert [s.name for s in campaign.manifest.suites] == ["one", "two"]
-    assert run_campaign(both[::-1], [verifier], own_timeouts=True, **options).records == campaign.records
+    assert run_campaign(both[::-1], [verifier], **options).records == campaign.records
     with pytest.raises(InputError, match="instance two/i is gone"):
-        run_campaign(both[:1], [verifier], own_timeouts=True, **options)
+        run_campaign(both[:1], [verifier], **options)
     with pytest.raises(
         InputError, match="the time of each run was its suite's own time and would be 20 s; run it as"
     ):
-        run_campaign(both, [verifier], **options)
+        run_campaign(both, [verifier], settings=SETTINGS, out=tmp_path / "out")
 
 
 def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ from dokimos.campaigns import cluster as under_test
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
-from dokimos.verifiers.execution.limits import Limits, Termination
-from dokimos.verifiers.script_guard import Permissions
+from dokimos.verifiers.execution.limits import Termination
 from tests.campaigns.clusters import Cluster, cluster
-from tests.scripting import StubInstance, at_least, instance, script
+from tests.scripting import StubInstance, at_least, instance, script, with_settings
 
 pytest.importorskip("distributed")
 pytestmark = [
@@ -37,7 +37,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-LIMITS = Limits(wall_seconds=30)
 COUNT = 12
 
 
@@ -69,10 +68,14 @@ def verifier(folder: Path, seconds: float = 0.0) -> Scripted:
     return Scripted(script(folder / "script.json", instances=answers, executions=started))
 
 
+def on(cluster: Cluster) -> RunSettings:
+    return RunSettings(timeout_seconds=30, dask=cluster.address)
+
+
 def run(folder: Path, out: str, address: str | None, *, seconds: float = 0.0, **rest: Any) -> Campaign:
     suites = [CampaignSuite(folder / "suite", stubs(folder))]
-    options = {"limits": LIMITS, "out": folder / out, "cluster": address, **rest}
-    return run_campaign(suites, [verifier(folder, seconds)], **options)
+    options = {"out": folder / out, "dask": address, **rest}
+    return run_campaign(suites, [verifier(folder, seconds)], **with_settings(options))
 
 
 def without_measurements(record: RunRecord) -> RunRecord:
@@ -146,7 +149,8 @@ def test_an_interrupted_campaign_ends_its_runs_and_goes_on(
         f"folder = Path({str(tmp_path)!r})\n"
         "suites = [CampaignSuite(folder / 'suite', stubs(folder))]\n"
         "hanging = Scripted(folder / 'script.json')\n"
-        f"run_campaign(suites, [hanging], limits=LIMITS, out=folder / 'out', cluster={three.address!r})"
+        f"settings = RunSettings(timeout_seconds=30, dask={three.address!r})\n"
+        "run_campaign(suites, [hanging], out=folder / 'out', settings=settings)"
     )
     paths = [str(Path(dokimos.__file__).parents[1]), str(Path(__file__).parents[2])]
     process = subprocess.Popen(
@@ -198,7 +202,10 @@ def test_a_verifier_given_by_its_class_runs_on_workers(three: Cluster, tmp_path:
     instances = [instance(tmp_path / "suite", "i", label=Label.UNSAT)]
     suites = [CampaignSuite(tmp_path / "suite", tuple(instances))]
     campaign = run_campaign(
-        suites, [find(name)], limits=LIMITS, out=tmp_path / "out", cluster=three.address
+        suites,
+        [find(name)],
+        out=tmp_path / "out",
+        settings=on(three),
     )
     assert [(r.verifier, r.termination) for r in campaign.records] == [(name, Termination.EXITED)]
 
@@ -229,7 +236,10 @@ def test_a_worker_that_cannot_import_the_class_is_one_sentence(
     suites = [CampaignSuite(tmp_path / "suite", (instance(tmp_path / "suite", "i", label=Label.UNSAT),))]
     with pytest.raises(InputError, match=reason):
         run_campaign(
-            suites, [find(f"{module}:Mine")], limits=LIMITS, out=tmp_path / "out", cluster=three.address
+            suites,
+            [find(f"{module}:Mine")],
+            out=tmp_path / "out",
+            settings=on(three),
         )
 
 
@@ -239,7 +249,7 @@ def test_a_variable_that_a_worker_lacks_is_one_sentence(
     """A worker passes on its own variables; ours are not sent there."""
     monkeypatch.setenv("SET_ONLY_HERE", "s3cr3t")
     with pytest.raises(
-        InputError, match="--pass-env SET_ONLY_HERE: there is no such variable on the worker"
+        InputError, match="`pass_env` SET_ONLY_HERE: there is no such variable on the worker"
     ):
-        run(tmp_path, "out", three.address, permissions=Permissions(pass_env=("SET_ONLY_HERE",)))
+        run(tmp_path, "out", three.address, pass_env=("SET_ONLY_HERE",))
     assert all("s3cr3t" not in path.read_text() for path in (tmp_path / "out").glob("*.json*"))

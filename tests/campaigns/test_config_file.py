@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dokimos.campaigns.config_file import (
-    ConfiguredLimits,
     ConfiguredVerifier,
     config_text,
     parse_config,
     read_config,
 )
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import UnreadableFile
 
 FILE = Path("at/dokimos.toml")
@@ -36,6 +36,7 @@ cpu = 120
 budget = "10m"
 jobs = 2
 repeat = 3
+threads = 4
 """
 
 
@@ -44,14 +45,18 @@ def test_a_whole_file_is_read() -> None:
     assert found.suites == ("quick", "at/bench", "other")
     assert found.verifiers == (ConfiguredVerifier("marabou"), ConfiguredVerifier("mine", "at/tools/mine"))
     assert [each.given for each in found.verifiers] == ["marabou", "mine=at/tools/mine"]
-    assert found.limits == ConfiguredLimits(90, 4_000_000_000, 120, 600, 2, 3)
+    assert found.settings == RunSettings(
+        timeout_seconds=90, memory_bytes=4_000_000_000, cpu_seconds=120, threads=4, jobs=2, repeat=3
+    )
+    assert found.budget_seconds == 600
     assert found.rules == ("exact", "vnncomp2026")
     assert found.verifier("mine") == "mine=at/tools/mine" and found.verifier("other") == "other"
 
 
 def test_an_empty_file_says_nothing() -> None:
     found = parse_config("", FILE)
-    assert (found.suites, found.verifiers, found.limits, found.rules) == ((), (), ConfiguredLimits(), ())
+    assert (found.suites, found.verifiers, found.given, found.rules) == ((), (), (), ())
+    assert found.settings == RunSettings()
 
 
 @pytest.mark.parametrize(
@@ -110,4 +115,4 @@ def test_what_is_written_is_read_again(names: list[str], place: str) -> None:
     text = config_text(suites, tools, timeout="60s", memory="512MB", jobs=3, rules=["exact"])
     found = parse_config(text, Path("dokimos.toml"))
     assert (found.suites, found.verifiers) == (tuple(suites), tuple(tools))
-    assert found.limits == ConfiguredLimits(60, 512_000_000, jobs=3)
+    assert found.settings == RunSettings(timeout_seconds=60, memory_bytes=512_000_000, jobs=3)

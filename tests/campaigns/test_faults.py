@@ -33,15 +33,15 @@ from dokimos.campaigns import job as performing
 from dokimos.campaigns import journal
 from dokimos.campaigns.campaign import Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core import files
 from dokimos.core.errors import InputError
 from dokimos.verifiers.adapters.built_in import Scripted
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Outcome, Termination
 from tests.campaigns.test_campaign import executions, finished, run, saying, start_process, suite
 from tests.scripting import instance, script
 
 COUNT = 5
-LIMITS = Limits(wall_seconds=30)
 
 
 class Trouble(Enum):
@@ -149,7 +149,11 @@ def session(world: World, suites: list[CampaignSuite], jobs: int, told: set[str]
     with living_in(world):
         try:
             run_campaign(
-                suites, [verifier], limits=LIMITS, out=world.folder / "out", jobs=jobs, progress=note
+                suites,
+                [verifier],
+                settings=RunSettings(timeout_seconds=30, jobs=jobs),
+                out=world.folder / "out",
+                progress=note,
             )
         except InputError as error:
             # Of several threads another than the one that was struck may be the first to be heard.

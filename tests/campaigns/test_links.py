@@ -13,11 +13,11 @@ import dokimos
 from dokimos.campaigns.campaign import read_campaign, run_campaign
 from dokimos.campaigns.job import log_path, remove_folder
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
-from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.execution.usage import BoundedLog
 from tests.scripting import at_least, instance, script
 
@@ -32,9 +32,9 @@ def campaign(tmp_path: Path) -> Callable[[], Path]:
     verifier = Scripted(script(tmp_path / "s.json", default={"behaviour": "says", "answer": "unsat"}))
 
     def go() -> Path:
-        limits = Limits(wall_seconds=20)
+        settings = RunSettings(timeout_seconds=20)
         return run_campaign(
-            [CampaignSuite(tmp_path / "suite", suite)], [verifier], limits=limits, out=tmp_path / "out"
+            [CampaignSuite(tmp_path / "suite", suite)], [verifier], settings=settings, out=tmp_path / "out"
         ).folder
 
     return go
@@ -78,7 +78,9 @@ def test_a_report_shows_no_file_but_the_log_of_the_job(
 ) -> None:
     suite = copy_of_tiny(tmp_path / "tiny")
     (tmp_path / "secret.log").write_text(SECRET)
-    out = dokimos.run(suite, Scripted(), tmp_path / "run", timeout_seconds=20).folder
+    out = dokimos.run(
+        suite, Scripted(), out=tmp_path / "run", settings=dokimos.RunSettings(timeout_seconds=20)
+    ).folder
     lines = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
     finished = [line["record"] for line in lines if line["event"] == "finished"]
     finished[0]["log"] = "../secret.log"
@@ -114,7 +116,9 @@ def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path) -> None:
         suite = CampaignSuite(tmp_path / "s", (instance(tmp_path / "s", "i", asked=at_least("0.5")),))
         out = tmp_path / f"out{len(script_text)}"
         verifier = find(f"vnncomp={tool}")
-        [record] = run_campaign([suite], [verifier], limits=Limits(wall_seconds=20), out=out).records
+        [record] = run_campaign(
+            [suite], [verifier], settings=RunSettings(timeout_seconds=20), out=out
+        ).records
         assert record.answer is Answer.ERROR
         assert "no readable answer (what it wrote as its result is not a file" in record.detail
         assert "s3cr3t" not in (out / "journal.jsonl").read_text()

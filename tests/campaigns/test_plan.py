@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, job_id, plan
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.verifiers.execution.limits import Limits
 from tests.scripting import StubInstance
 
-LIMITS = Limits(wall_seconds=1)
+SETTINGS = RunSettings(timeout_seconds=1)
+LIMITS = SETTINGS.limits(1)
 
 
 def stub(name: str, family: str = "a", content: str = "") -> StubInstance:
@@ -18,7 +20,7 @@ def stub(name: str, family: str = "a", content: str = "") -> StubInstance:
 
 
 def planned(instances: list[StubInstance], tools: list[Tool], *, repeat: int = 1) -> tuple[Job, ...]:
-    return plan([CampaignSuite(Path("s"), tuple(instances))], tools, limits=LIMITS, repeat=repeat)
+    return plan([CampaignSuite(Path("s"), tuple(instances))], tools, replace(SETTINGS, repeat=repeat))
 
 
 ONE = stub("one")
@@ -74,17 +76,15 @@ def test_what_makes_no_sense_is_refused() -> None:
         planned([ONE], [TOOL], repeat=0)
     same = CampaignSuite(Path("a/s"), (ONE,)), CampaignSuite(Path("b/s"), (ONE,))
     with pytest.raises(InputError, match="suite 's' is given twice"):
-        plan(same, [TOOL], limits=LIMITS, repeat=1)
+        plan(same, [TOOL], SETTINGS)
 
 
 def test_suites_may_share_names_and_contents() -> None:
     two = [CampaignSuite(Path(name), (ONE,)) for name in ("x", "y")]
-    jobs = plan(two, [TOOL], limits=LIMITS, repeat=1)
+    jobs = plan(two, [TOOL], SETTINGS)
     assert [job.suite for job in jobs] == ["x", "y"]
     assert jobs[0].id != jobs[1].id
-    assert {(j.suite, j.id) for j in plan(two[::-1], [TOOL], limits=LIMITS, repeat=1)} == {
-        (j.suite, j.id) for j in jobs
-    }
+    assert {(j.suite, j.id) for j in plan(two[::-1], [TOOL], SETTINGS)} == {(j.suite, j.id) for j in jobs}
 
 
 def test_a_suite_is_called_after_its_folder_unless_it_has_a_name() -> None:
@@ -94,7 +94,7 @@ def test_a_suite_is_called_after_its_folder_unless_it_has_a_name() -> None:
 
 def test_each_instance_may_have_its_own_time() -> None:
     instances = (replace(ONE, timeout_seconds=5.0), replace(stub("two"), timeout_seconds=7.0))
-    jobs = plan([CampaignSuite(Path("s"), instances)], [TOOL], limits=LIMITS, repeat=1, own_timeouts=True)
+    jobs = plan([CampaignSuite(Path("s"), instances)], [TOOL], RunSettings())
     assert [job.limits.wall_seconds for job in jobs] == [5.0, 7.0]
     assert jobs[0].id == job_id(ONE, TOOL, limits=replace(LIMITS, wall_seconds=5.0), repeat=0)
 

@@ -11,11 +11,11 @@ import dokimos
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find, styles_of
-from dokimos.verifiers.execution.limits import Limits
 from tests.scripting import StubInstance, at_least, instance, script
 
 BEHAVIOURS = ("right", "crash", "garbage", "no-witness", "partial", "right", "wrong")
@@ -51,7 +51,7 @@ def test_whatever_it_does_a_warm_verifier_answers_as_a_cold_one(tmp_path: Path) 
     campaign = run_campaign(
         [CampaignSuite(tmp_path / "suite", asked_of(tmp_path / "suite"))],
         [cold, staying],
-        limits=Limits(wall_seconds=30),
+        settings=RunSettings(timeout_seconds=30),
         out=tmp_path / "out",
     )
     found = by_verifier(campaign.records)
@@ -74,7 +74,9 @@ def test_the_answers_of_a_warm_verifier_are_those_of_cold_runs(
     entries = dokimos.read_suite(suite).entries
     wanted = [entry.name for entry in entries if entry.family == "exclusive-pairs"]
     names = [name, f"{name}:warm"]
-    campaign = dokimos.run(suite, names, tmp_path / "out", only=wanted, timeout_seconds=60)
+    campaign = dokimos.run(
+        suite, names, out=tmp_path / "out", only=wanted, settings=dokimos.RunSettings(timeout_seconds=60)
+    )
     found = by_verifier(campaign.records)
     assert [record.warm for record in found[f"{name}:warm"].values()] == [1, 2]
     for each in wanted:
@@ -98,8 +100,7 @@ def test_on_a_cluster_nothing_stays_warm(tmp_path: Path) -> None:
         run_campaign(
             [CampaignSuite(tmp_path / "suite", asked_of(tmp_path / "suite"))],
             [staying],
-            limits=Limits(wall_seconds=30),
+            settings=RunSettings(timeout_seconds=30, dask="tcp://127.0.0.1:1"),
             out=tmp_path / "out",
-            cluster="tcp://127.0.0.1:1",
         )
     assert not (tmp_path / "out").exists()

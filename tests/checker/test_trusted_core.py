@@ -25,7 +25,7 @@ import pytest
 import dokimos
 from dokimos.checker import CERTIFICATES
 from dokimos.suites.entry import read_content, read_text
-from dokimos.suites.writing import InstanceFiles, store_files, write_index
+from dokimos.suites.suite_files import InstanceFiles, store_files, write_index
 from tests.corpus.make_certificates import CORPUS
 
 FORBIDDEN = (
@@ -37,7 +37,7 @@ FORBIDDEN = (
     "dokimos.verifiers",
     "dokimos.networks.writing",
     "dokimos.suites.vnnlib.writer",
-    "dokimos.suites.writing",
+    "dokimos.suites.suite_files",
 )
 MOST_LINES_IN_ALL = 9540
 MOST_LINES_FOR_ONE_KIND = 5926

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from dokimos.cli import main
+from dokimos.cli.app import command_line
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class Ran:
 
 
 Dokimos = Callable[..., Ran]
+
+
+def invoke(words: Sequence[str]) -> Result:
+    """The result of a command, errors included, as typer's own tests see it."""
+    with patch("typer.testing._get_command", lambda command: command):
+        return CliRunner().invoke(command_line(), words)
 
 
 @pytest.fixture
@@ -47,9 +56,3 @@ def own_home(
     (home / "labels").symlink_to(checked_labels)
     monkeypatch.setenv("DOKIMOS_HOME", str(home))
     return home
-
-
-@pytest.fixture(autouse=True)
-def _no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command says does not depend on how fast the machine is."""
-    monkeypatch.setattr("dokimos.cli.streams.SILENCES", (3600.0,))

@@ -15,6 +15,7 @@ import sys
 def load() -> None:
     """What takes most of the time to start."""
     import flint  # noqa: F401
+    import msgspec  # noqa: F401
     import onnx  # noqa: F401
     import rich.table  # noqa: F401
     from pydantic import TypeAdapter  # noqa: F401

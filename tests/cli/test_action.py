@@ -177,15 +177,9 @@ def test_the_snippets_of_the_page_are_yaml_and_keep_the_folder_of_the_gate() -> 
 
 
 def test_every_option_of_the_action_and_the_documentation_is_one_of_the_gate() -> None:
-    from typer.main import get_command
+    from dokimos.cli.app import command_line
 
-    from dokimos.cli.app import app
-
-    known = {
-        option
-        for parameter in get_command(app).commands["gate"].params  # type: ignore[attr-defined]
-        for option in parameter.opts
-    }
+    known = {option for parameter in command_line().commands["gate"].params for option in parameter.opts}
     page = (ROOT / "docs" / "gate.md").read_text()
     asked = action()["runs"]["steps"][-1]["run"]
     named = set(re.findall(r"(?<![\w'-])--[a-z][a-z-]+", page + asked)) - {"--fast"}

@@ -13,7 +13,7 @@ from tests.cli.conftest import Dokimos
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("config") / "suite"
-    library.generate(folder, family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
+    library.generate(out=folder, family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
     return folder
 
 
@@ -114,3 +114,12 @@ def test_init_writes_over_nothing(dokimos: Dokimos, here: Path) -> None:
     assert ran.code == 2 and not Path("other.toml").exists()
     ran = dokimos("init", "--out", "other.toml")
     assert ran.code == 0 and "reference" in ran.out and "--config other.toml" in ran.out
+
+
+def test_no_memory_is_refused(dokimos: Dokimos, suite: Path, here: Path) -> None:
+    ran = dokimos("run", suite, "--verifier", "reference", "--memory", "0", "--out", "run")
+    assert ran.code == 2 and "'0' is no memory at all" in ran.err
+    Path("dokimos.toml").write_text("[limits]\nmemory = 0\n")
+    ran = dokimos("gate", suite, "--verifier", "reference")
+    assert ran.code == 2 and "dokimos.toml:2: `memory`: '0' is no memory at all" in ran.err
+    assert not Path("run").exists() and not Path("gate").exists()

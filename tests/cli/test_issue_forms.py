@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
-
-from dokimos.cli.app import app
+from dokimos.cli.app import command_line
 
 FORMS = sorted(Path(__file__).resolve().parents[2].glob(".github/ISSUE_TEMPLATE/*.yml"))
 
@@ -19,7 +17,7 @@ def test_forms_ask_for_the_reproducer_and_name_commands_that_exist() -> None:
     named = re.findall(r"\bdokimos ((?:law )?[a-z]+)((?: [A-Za-z./=-]+)*)", text)
     assert len(named) > 4
     for words, rest in named:
-        command: Any = get_command(app)
+        command: Any = command_line()
         for word in words.split():
             command = command.commands[word]
         options = {option for parameter in command.params for option in parameter.opts}

@@ -11,18 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 
 import dokimos as library
 from dokimos import cli
-from dokimos.api.data import TrainedClassifier
-from dokimos.cli.app import app
+from dokimos.api.models import TrainedClassifier
+from dokimos.cli.app import command_line
 from dokimos.cli.output import SCHEMA
 from dokimos.constructions.data.brackets import Accuracy, Share
 from dokimos.constructions.data.property_suites import RecordOutcome
 from dokimos.laws.proving.results import LawAnswer
-from dokimos.laws.repair.measuring import ModelMeasures
-from dokimos.laws.repair.repairing import RepairedModel
+from dokimos.laws.repair.measures import ModelMeasures
+from dokimos.laws.repair.repair import RepairedModel
 from tests.cli.conftest import Dokimos
 
 CLI = Path(cli.__file__).parent
@@ -67,8 +66,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOKIMOS_HOME", str(folder / "home"))
-        library.generate(folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"})
-        library.run(folder / "suite", "reference", folder / "run")
+        library.generate(
+            out=folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"}
+        )
+        library.run(folder / "suite", "reference", out=folder / "run")
     return folder
 
 
@@ -104,7 +105,7 @@ def _takes_json(command: Any) -> bool:
 
 
 def test_every_command_that_prints_a_table_takes_json() -> None:
-    found = dict(_commands(typer.main.get_command(app)))
+    found = dict(_commands(command_line()))
     printing = {path.stem for path in CLI.glob("*.py") if "rich.table" in path.read_text()}
     printing -= {"output"}
     lacking = [

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import dokimos
-from dokimos.api import law_instances
 from dokimos.checker.check import check
-from dokimos.cli.app import app
-from dokimos.cli.completion import narrowed
 from dokimos.core.errors import InputError
+from dokimos.laws.proving import law_suites
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Instance, Label
 from dokimos.suites.vnnlib.reader import read_vnnlib
+from tests.cli.conftest import invoke
 from tests.cli.test_law_verify import DOMAIN, LAW, trees
 
 
@@ -26,7 +25,7 @@ def run(*arguments: object) -> Result:
 
 
 def _law(*words: str) -> Result:
-    return CliRunner().invoke(narrowed(app, ["law", *words]), ["law", *words])
+    return invoke(["law", *words])
 
 
 @pytest.fixture
@@ -154,7 +153,7 @@ def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) 
 
 def test_progress_and_what_is_open_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that is proven for every case, with no proof in between: open, for a reason."""
-    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", lambda *_, **__: None)
+    monkeypatch.setattr("dokimos.laws.proving.law_suites.prove_in_pairs", lambda *_, **__: None)
     found = run("more.law", "--model", "helps.onnx", "--rows", 2, "--out", "suite", "--seconds", 3)
     assert found.exit_code == 0, found.output
     assert "exporting 2/2: more ± 1 %: open" in found.output
@@ -169,7 +168,7 @@ def test_a_proof_that_the_checker_rejects_is_no_label(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = {"pairs": [], "trees": [[-1]], "sums": [[]]}
-    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", lambda *_, **__: data)
+    monkeypatch.setattr("dokimos.laws.proving.law_suites.prove_in_pairs", lambda *_, **__: data)
     found = run("more.law", "--model", "helps.onnx", "--out", "suite")
     assert "0 unsat by a proof" in found.output and "between the cases, a piece's bound" in found.output
     assert not (folder / "suite" / "truth").exists()
@@ -178,7 +177,7 @@ def test_a_proof_that_the_checker_rejects_is_no_label(
 def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Ctrl-C in the search for a proof that comes after `count` others; returns the searches."""
     asked: list[None] = []
-    search = law_instances.prove_in_pairs
+    search = law_suites.prove_in_pairs
 
     def interrupted(*given: Any, **options: Any) -> Any:
         asked.append(None)
@@ -186,7 +185,7 @@ def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
             raise KeyboardInterrupt
         return search(*given, **options)
 
-    monkeypatch.setattr(law_instances, "prove_in_pairs", interrupted)
+    monkeypatch.setattr(law_suites, "prove_in_pairs", interrupted)
     return asked
 
 
@@ -197,7 +196,7 @@ EXPORT = ("more.law", "--model", "helps.onnx", "--rows", 3, "--out", "suite")
 def test_an_interrupted_export_is_a_suite_and_continues(
     folder: Path, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
-    monkeypatch.setattr(law_instances, "_TOGETHER", together)
+    monkeypatch.setattr(law_suites, "_TOGETHER", together)
     assert run(*EXPORT[:-1], "whole").exit_code == 0
     with monkeypatch.context() as patched:
         interrupt_after(1, patched)

@@ -126,7 +126,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(
 ) -> None:
     told = dokimos("report", tmp_path)
     assert told.code == 2
-    assert "--html, tables with --csv, pictures with --png" in told.err
+    assert "a page (--html), tables (--csv) or pictures (--png)" in told.err
     monkeypatch.setattr(exports, "find_spec", lambda _: None)
     told = dokimos("report", tmp_path, "--png", tmp_path / "pictures", "--html", tmp_path / "page.html")
     assert told.code == 2

@@ -16,7 +16,7 @@ import pytest
 from dokimos.checker.check import check
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.suites.folder import read_suite
-from dokimos.suites.writing import files_of
+from dokimos.suites.suite_files import files_of
 
 FAMILY, KNOBS, SEEDS = "exact-radius", {"inputs": 20, "width": 8, "slack": 0.9999999}, (1, 3)
 
@@ -24,7 +24,7 @@ MAKE = """
 import sys
 from pathlib import Path
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.suites.writing import files_of, store_files, write_index
+from dokimos.suites.suite_files import files_of, store_files, write_index
 
 family, folder, knobs, seeds = sys.argv[1], Path(sys.argv[2]), eval(sys.argv[3]), eval(sys.argv[4])
 made = [files_of(one) for seed in seeds for one in CONSTRUCTIONS[family](seed=seed, **knobs)]

@@ -13,7 +13,7 @@ from dokimos.core.errors import InputError
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, describe, meaning, symbol
 from dokimos.difficulty.inspection import Inspection
 from dokimos.difficulty.lower_bounds import CrownBound
-from dokimos.difficulty.profiling import extra_names
+from dokimos.difficulty.profiles import extra_names
 from dokimos.suites.facts import COMPONENTS
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.testing import ComponentContract

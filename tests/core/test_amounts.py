@@ -25,9 +25,15 @@ def test_a_size_is_written_as_people_write_it(count: int, words: str) -> None:
     assert size_in_words(count) == words
 
 
-@given(st.integers(0, 10**17))
+@given(st.integers(1, 10**17))
 def test_no_size_is_rounded(count: int) -> None:
     assert parse_bytes(size_in_words(count)) == count
+
+
+@pytest.mark.parametrize("text", ["0", "0GB", "0.4"])
+def test_no_memory_is_not_an_amount(text: str) -> None:
+    with pytest.raises(InputError, match="is no memory at all"):
+        parse_bytes(text)
 
 
 def test_a_time_is_in_seconds_unless_it_has_a_unit() -> None:

@@ -60,7 +60,7 @@ def test_an_error_comes_out(jobs: int) -> None:
 
 
 def test_a_killed_process_is_one_sentence() -> None:
-    with pytest.raises(DokimosError, match=r"was killed.*fewer --jobs"):
+    with pytest.raises(DokimosError, match=r"was killed.*fewer `jobs`"):
         list(each(_killed, [3, 1], jobs=2))
 
 
@@ -140,7 +140,7 @@ def test_a_killed_server_is_one_sentence_and_the_next_call_has_another(tmp_path:
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"was killed.*fewer --jobs", said)
+    assert re.search(r"was killed.*fewer `jobs`", said)
     assert said.endswith("[(0, 0), (1, 0)]\n")
 
 

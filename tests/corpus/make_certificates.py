@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dokimos.suites.instance import Instance, Label, Truth
-from dokimos.suites.writing import dump_truth
+from dokimos.suites.suite_files import dump_truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 from tests.checker.proofs.test_relu_tree import ASKED, HAT, LEAF, proof
 from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES, leaf_with

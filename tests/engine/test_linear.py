@@ -1,4 +1,4 @@
-"""Branch and bound finds proofs that the checker accepts, or points that violate, and agrees with oracles."""
+"""Branch and bound finds proofs that the checker accepts, or points that violate; oracles agree."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dokimos.judging.checked_entry import check_entry, check_entry_naming_plugin
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
-from dokimos.suites.writing import files_of, store_files, write_index
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from tests import plugins
 from tests.checker.files import instance_of, model, question, stated
 
@@ -107,7 +107,7 @@ def test_it_is_named_with_its_package(tmp_path: Path) -> None:
     assert trusting.is_proven
     assert trusting.kind == "kind oath of package oaths 1.2"
     doubting = check_entry_naming_plugins(entry)
-    assert doubting.problem == "kind oath comes from package oaths 1.2; use --plugin-proofs to trust it"
+    assert doubting.problem == "kind oath comes from package oaths 1.2; use `plugin_proofs` to trust it"
     assert not doubting.is_unreadable
     core = check_entry(entry)
     assert "unknown kind 'oath'" in core.problem

@@ -21,12 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.api.campaigns import watch
-from dokimos.api.laws import check_law
+from dokimos.api.laws import lint_law
 from dokimos.api.results import explain, judge, report
 from dokimos.campaigns.config_file import read_config
 from dokimos.campaigns.journal import Journal, RunRecord, read_history
 from dokimos.campaigns.manifest import describe, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.constructions import CONSTRUCTIONS
@@ -39,9 +40,9 @@ from dokimos.judging.gate import read_baseline
 from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.definition import load_domain
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
@@ -60,13 +61,13 @@ from dokimos.suites.facts import (
 )
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer, Instance, Label, Truth, sha256
+from dokimos.suites.suite_files import InstanceFiles, dump_truth, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.suites.vnnlib.writer import write_vnnlib2
-from dokimos.suites.writing import InstanceFiles, dump_truth, store_files, write_index
 from dokimos.verifiers.execution.limits import Limits, Termination
-from dokimos.verifiers.results import read_result, read_verdict
+from dokimos.verifiers.result_file import read_result, read_verdict
 from tests.corpus.make_certificates import CORPUS
 from tests.fuzz.mutators import (
     Change,
@@ -297,9 +298,10 @@ def campaign(_: object = None) -> dict[str, bytes]:
         out = Path(name)
         found = read_suite(suite())
         tools = [Tool("scripted", "1"), Tool("other", "2.0")]
-        limits = Limits(wall_seconds=30.0)
+        settings = RunSettings(timeout_seconds=30)
+        limits = settings.limits(30)
         suites = [CampaignSuite(found.folder, found.entries, name="tiny")]
-        write_manifest(describe(suites, tools, limits=limits, repeat=1), out / "manifest.json")
+        write_manifest(describe(suites, tools, settings), out / "manifest.json")
         with Journal(out / "journal.jsonl") as journal:
             for entry, answer in zip(found.entries, (Answer.UNSAT, Answer.SAT), strict=True):
                 for tool in tools:
@@ -365,7 +367,7 @@ var s := strConcat('a', "b"); {BLOCK} ensures s == 'ab' ==> d1 == d2;""",
 
 
 def read_any_law(path: Path, number: int) -> None:
-    [checked] = check_law(path)
+    [checked] = lint_law(path)
     if checked.error is not None:
         raise checked.error
     settings = LawSettings(budget=20, allow_code=False)

@@ -13,7 +13,7 @@ from dokimos.core.inputs import uncompressed
 from dokimos.judging.witness_replay import Question, Referee
 from dokimos.suites.folder import instance_names
 from dokimos.suites.instance import Answer
-from dokimos.verifiers.results import flat_witness
+from dokimos.verifiers.result_file import flat_witness
 from tests.judging.test_judge import record
 from tests.shared import SHARED
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -97,3 +99,12 @@ def test_one_campaign_may_have_the_profile_that_another_lacks(tmp_path: Path) ->
     (found,) = explain_campaigns(judged, resampling=QUICK).observations
     assert found.components["unstable"] == 0.5
     assert found.repeats == 2
+
+
+def test_judging_reporting_and_explaining_need_no_torch() -> None:
+    """It is not installed with Dokimos, and takes seconds to load."""
+    script = (
+        "import dokimos, sys; dokimos.judge, dokimos.report, dokimos.explain; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

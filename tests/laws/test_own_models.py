@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_law import run as law_command
-from tests.laws.models.test_handing import granted, people
+from tests.laws.models.test_data_frames import granted, people
 
 PAGE = Path(__file__).parents[2] / "docs" / "laws.md"
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dokimos.laws import Feature, choice, flag, integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 

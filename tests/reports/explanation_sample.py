@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from dokimos.difficulty.explain.explanation import explain
 from dokimos.difficulty.explain.rows import (
     BreakingCurve,
-    Cell,
     Explanation,
-    Interaction,
     MissingProfiles,
     Rung,
     Separation,
     Status,
-    Trajectory,
-    TrajectoryStep,
 )
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.verdicts import Judgement
@@ -76,21 +72,6 @@ def separation_row(subject: str, component: str, auc: float | None) -> Separatio
     )  # fmt: skip
 
 
-INTERACTION = Interaction(
-    subject="marabou",
-    first="unstable",
-    second="gradient_dimension",
-    first_edges=(0.0, 0.5, 1.0),
-    second_edges=(1.0, 10.0, 100.0, 1000.0),
-    cells=((Cell(0, 4), Cell(0, 0), Cell(1, 3)), (Cell(2, 4), Cell(4, 4), Cell(5, 6))),
-    first_cut=0.5,
-    second_cut=10.0,
-    product=0.4,
-    p_value=0.3,
-    families=5,
-)
-
-
 def curve(
     subject: str, *rungs: tuple[float, Status, float], breaks_at: float | None = None
 ) -> BreakingCurve:
@@ -111,27 +92,4 @@ def curve(
         last_solved=points[0].value if breaks_at is not None else None,
         rising=True,
         note="" if breaks_at is not None else "it solves every step",
-    )
-
-
-def steps(count: int, *, families: int = 2) -> Trajectory:
-    """A benchmark of `count` instances, whose first component is unknown now and then."""
-    statuses = list(Status)
-    return Trajectory(
-        "ladder",
-        tuple(
-            TrajectoryStep(
-                position=k,
-                instance=f"i{k}",
-                family=f"family-{k * families // count}",
-                components={
-                    "margin": None if k % 3 == 0 else 0.1 * k,
-                    "ibp_gap": 10.0**k if k < 9 else 1e9,
-                    "unstable": k / count,
-                },
-                outcomes={"marabou": statuses[k % len(statuses)], "reference": Status.SOLVED},
-                seconds={"marabou": 1.0, "reference": 2.0},
-            )
-            for k in range(count)
-        ),
     )

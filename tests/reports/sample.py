@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
+from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, VerifierInfo
+from dokimos.reports.findings import Findings, Known
+from dokimos.reports.page import write_page
 from dokimos.suites.instance import Answer, Label
-from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.execution.limits import Termination
 
 CAMPAIGN = CampaignInfo(
     folder="runs/july",
@@ -19,7 +24,8 @@ CAMPAIGN = CampaignInfo(
         VerifierInfo(name="scripted", version="0.1.0"),
     ),
     machine="x86_64, 2 cores, 8 GB, Linux 6.1",
-    limits=Limits(wall_seconds=10.0, memory_bytes=4_000_000_000),
+    wall_seconds=10.0,
+    memory_bytes=4_000_000_000,
     planned=80,
     recorded=75,
 )
@@ -208,3 +214,27 @@ def sample_judgements() -> list[Judgement]:
 LOG_TAILS = {
     "marabou-convex-corners-9d-s9-unsat": "\x1b[31mengine: preprocessing\x1b[0m\nSegmentation fault\n"
 }
+
+
+def write_report(
+    judgements: Sequence[Judgement],
+    context: ReportContext,
+    path: Path,
+    *,
+    log_tails: Mapping[str, str] | None = None,
+    known: Known | None = None,
+    explanation: Explanation | None = None,
+) -> None:
+    """Write the report of `judgements` to `path`: all of it, or nothing.
+
+    `log_tails` has the end of each run's log by job id, `known` what suites know about their instances,
+    `explanation` why verifiers slow down. The folder of `path` is created if missing.
+    """
+    findings = Findings.of(
+        judgements,
+        known=known,
+        log_tails=log_tails,
+        explanation=explanation,
+        limit_wall_seconds=context.wall_seconds,
+    )
+    write_page(findings, context, path)

@@ -13,11 +13,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from dokimos.judging.rules import Mark, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.page import write_report
 from dokimos.suites.instance import Answer
 from tests.browsing import chromium
 from tests.reports.explanation_sample import explained, known_facts
-from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements
+from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -374,7 +373,6 @@ def test_the_page_prints_on_white_with_everything_unfolded(opened: Opener, tmp_p
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         expect(page.locator("#wrong-2 .outputs td").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
-        page.screenshot(path=tmp_path / "print.png", full_page=True)
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         expect(page.locator("#wrong-2 .outputs td").first).not_to_be_visible()
         assert page.locator("#table tbody tr").count() == 39

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dokimos.verifiers.execution.limits import Limits
 from tests.reports.sample import CAMPAIGN, CONTEXT
 
 
@@ -26,7 +25,9 @@ def test_several_campaigns_say_each_thing_once() -> None:
         CAMPAIGN,
         suites=("quick", "ladder"),
         machine="",
-        limits=Limits(wall_seconds=60, memory_bytes=2_000_000_000, cpu_seconds=50),
+        wall_seconds=60,
+        memory_bytes=2_000_000_000,
+        cpu_seconds=50,
         own_timeouts=True,
     )
     both = replace(CONTEXT, campaigns=(CAMPAIGN, longer))

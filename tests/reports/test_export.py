@@ -8,12 +8,12 @@ from pathlib import Path
 from dokimos.core.tables import TableRows
 from dokimos.reports.exports import report_tables, write_tables
 from dokimos.reports.findings import Findings
+from dokimos.reports.sections.cactus import Cactus
 from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.instances import campaign_rows
-from dokimos.reports.sections.progress import Cactus
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import sample_judgements
-from tests.reports.sections.test_rules import SAME_SET
+from tests.reports.sections.test_rule_scores import SAME_SET
 
 
 def _findings() -> Findings:
@@ -62,12 +62,8 @@ def test_the_figures_about_difficulty_have_tables_too() -> None:
     found = {table.name: table for table in report_tables(findings)}
     accounts = (*findings.explanation.verifiers, *findings.explanation.styles)
     assert len(found["separations"].rows) == sum(len(a.separations) for a in accounts)
-    steps = [step for path in findings.explanation.trajectories for step in path.steps]
-    assert len(found["trajectories"].rows) == sum(len(step.outcomes) for step in steps)
     rungs = sum(len(c.points) for a in accounts for c in a.curves)
     assert len(found["breaking"].rows) == rungs > 0
-    cells = sum(len(column) for a in accounts for i in a.interactions for column in i.cells)
-    assert len(found["interactions"].rows) == cells
 
 
 def test_scores_stand_one_to_a_row() -> None:

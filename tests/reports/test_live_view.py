@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import pytest
 from rich.console import Console
 
 from dokimos.campaigns.state import Glance, State
 from dokimos.judging.bulk import WatchedCampaign
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.live_view import WRONG_SHOWN, duration, status_line, watch_rows, watch_view, wrong_line
+from dokimos.reports.live_view import WRONG_SHOWN, watch_rows, watch_view, wrong_line
 from dokimos.suites.instance import Answer, Label
 from tests.difficulty.explain.sample import record
 
@@ -34,16 +33,6 @@ def test_rows_count_what_is_done_and_what_is_to_come() -> None:
     assert wrong_line([reference]) == "no wrong answers so far"
 
 
-def test_the_line_says_how_it_stands() -> None:
-    assert status_line(RUNNING) == "running: 8 of 20 runs done, 12 to go, about 2 min left"
-    unknown = Glance(State.RUNNING, {"marabou": 10}, (), 1, None)
-    assert status_line(unknown) == "running: 0 of 10 runs done, 10 to go"
-    assert status_line(Glance(State.FINISHED, {"m": 8}, RECORDS, 0, None)) == "finished: 8 of 8 runs done"
-    stopped = status_line(Glance(State.STOPPED, {"m": 9}, RECORDS, 0, None))
-    assert stopped.startswith("interrupted: 8 of 9 runs done, 1 to go")
-    assert "`dokimos run`" in stopped
-
-
 def test_the_view_names_the_latest_wrong_answers() -> None:
     text = view(RUNNING, WRONG, ("a remark",))
     assert text.count("wrong-sat: marabou says sat on") == WRONG_SHOWN
@@ -51,18 +40,3 @@ def test_the_view_names_the_latest_wrong_answers() -> None:
     assert "latest: marabou on i7: sat in 8.00 s" in text
     assert text.rstrip().endswith("a remark")
     assert "no wrong answers so far" in view(Glance(State.RUNNING, {"m": 1}, (), 0, None), [])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "1 s"),
-        (89.4, "89 s"),
-        (90, "2 min"),
-        (3600, "60 min"),
-        (5400, "1 h 30 min"),
-        (7260, "2 h 01 min"),
-    ],
-)
-def test_a_duration_is_rough(seconds: float, words: str) -> None:
-    assert duration(seconds) == words

@@ -13,9 +13,9 @@ from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.campaign_report import VerifierInfo
 from dokimos.reports.findings import Findings
-from dokimos.reports.page import render_page, write_report
+from dokimos.reports.page import render_page
 from tests.reports.explanation_sample import explained, known_facts
-from tests.reports.sample import CAMPAIGN, CONTEXT, LOG_TAILS, judgement, sample_judgements
+from tests.reports.sample import CAMPAIGN, CONTEXT, LOG_TAILS, judgement, sample_judgements, write_report
 
 NASTY = "<script>alert('x')</script>\"&<img src=x onerror=y>"
 

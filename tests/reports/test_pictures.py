@@ -10,7 +10,7 @@ from dokimos.core.errors import InputError
 from dokimos.reports import exports
 from dokimos.reports.figures.curves import CactusSeries, cactus
 from dokimos.reports.figures.frame import Figure
-from dokimos.reports.layout.rendering import drawing_style
+from dokimos.reports.layout.render import drawing_style
 
 
 def _figure() -> Figure:
@@ -44,7 +44,7 @@ def test_a_picture_has_the_size_and_the_colours_of_its_drawing(tmp_path: Path) -
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     monkeypatch.setattr(exports, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"^--png needs resvg-py; .* pip install 'resvg-py>=\S+'$"):
+    with pytest.raises(InputError, match=r"^Pictures .* need resvg-py; .* pip install 'resvg-py>=\S+'$"):
         exports.require_renderer()
 
 

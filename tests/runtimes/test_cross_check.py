@@ -23,9 +23,9 @@ from dokimos.runtimes import cross_check as module
 from dokimos.runtimes.cross_check import Contradiction, CrossCheck, cross_check, points_to_compare
 from dokimos.runtimes.sessions import CannotRun, OnnxRuntime
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.reader import parse_vnnlib
-from dokimos.suites.writing import files_of, store_files, write_index
 from dokimos.testing.statements import instance_of, question, stated
 from tests.cli.conftest import Dokimos
 from tests.networks.building import Builder, single
@@ -262,7 +262,7 @@ def test_generation_refuses_what_the_runtimes_contradict(
     monkeypatch.setattr(OnnxRuntime, "outputs", lambda self, point: [y + 1 for y in run(self, point)])
     knobs = {"inputs": 20, "pairs": 2}
     with pytest.raises(Contradiction, match="onnxruntime computes Y_0") as caught:
-        dokimos.generate(tmp_path / "pairs", family="exclusive-pairs", knobs=knobs)
+        dokimos.generate(out=tmp_path / "pairs", family="exclusive-pairs", knobs=knobs)
     assert isinstance(caught.value, InvalidProof)
     assert not (tmp_path / "pairs").exists()
 

@@ -13,7 +13,7 @@ from dokimos.checker import check
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.folder import instance_names, read_suite, read_suite_file
 from dokimos.suites.instance import Instance, LabelledInstance
-from dokimos.suites.writing import files_of, store_files, write_index
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from tests.checker.files import model, question, stated
 
 

@@ -14,6 +14,9 @@ import pytest
 import dokimos
 from dokimos.core.errors import InputError
 from dokimos.suites.release import without_folders
+from tests.scripting import flat
+
+release = flat(dokimos.release, dokimos.ReleaseSettings)
 
 ABOUT = {"authors": ["A. Author", "B. Büthor"], "published": "2026-01-31"}
 
@@ -25,8 +28,14 @@ def tiny(copy_of_tiny: Callable[[Path], Path], tmp_path_factory: pytest.TempPath
 
 def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "run"
-    dokimos.run(tiny, ["reference"], campaign, timeout_seconds=60)
-    released = dokimos.release(tiny, tmp_path / "bench", campaigns=[campaign], title="Bench", **ABOUT)
+    dokimos.run(tiny, ["reference"], out=campaign, settings=dokimos.RunSettings(timeout_seconds=60))
+    released = release(
+        tiny,
+        out=tmp_path / "bench",
+        campaigns=[campaign],
+        settings=dokimos.ReleaseSettings(title="Bench"),
+        **ABOUT,
+    )
     assert released.archive is not None and not released.failed
     with tarfile.open(released.archive) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
@@ -76,7 +85,7 @@ def test_what_is_no_folder_of_a_machine_stays(text: str) -> None:
 
 def test_the_same_contents_give_the_same_archive(tiny: Path, tmp_path: Path) -> None:
     archives = [
-        dokimos.release(tiny, tmp_path / place / "bench", **ABOUT).archive for place in ("one", "other")
+        release(tiny, out=tmp_path / place / "bench", **ABOUT).archive for place in ("one", "other")
     ]
     one, other = (archive.read_bytes() for archive in archives if archive is not None)
     assert one == other
@@ -88,7 +97,7 @@ def test_a_label_that_is_not_proven_is_not_released(
     suite = copy_of_tiny(tmp_path / "suite")
     truth = next(p for p in (suite / "truth").iterdir() if '"unsat"' in p.read_text())
     truth.write_text(truth.read_text().replace('"unsat"', '"sat"', 1))
-    released = dokimos.release(suite, tmp_path / "out", **ABOUT)
+    released = release(suite, out=tmp_path / "out", **ABOUT)
     assert [one.name for one in released.failed] == [truth.stem]
     assert released.folder is None and not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("*.tar.gz")) and not list(tmp_path.glob(".*part"))
@@ -98,7 +107,7 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for changed, message in [
-        ({"authors": []}, "give --author"),
+        ({"authors": []}, "give them as `authors`"),
         ({"published": "yesterday"}, "not a date"),
         ({"url": "ftp"}, "not an address"),
         ({"authors": ["A\nB"]}, "single lines"),
@@ -109,14 +118,14 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
         ({"campaigns": [tmp_path / "nowhere"]}, "no campaign here"),
     ]:
         with pytest.raises(InputError, match=message):
-            dokimos.release(tiny, tmp_path / "out", **{**ABOUT, **changed})
+            release(tiny, out=tmp_path / "out", **{**ABOUT, **changed})
     with pytest.raises(InputError, match="holds something else"):
-        dokimos.release(tiny, tmp_path / "full", **ABOUT)
+        release(tiny, out=tmp_path / "full", **ABOUT)
     with pytest.raises(InputError, match="lies in the suite"):
-        dokimos.release(tiny, tiny / "sub", **ABOUT)
+        release(tiny, out=tiny / "sub", **ABOUT)
     (tmp_path / "out.tar.gz").write_text("years of work")
     with pytest.raises(InputError, match=r"out\.tar\.gz is already there"):
-        dokimos.release(tiny, tmp_path / "out", **ABOUT)
+        release(tiny, out=tmp_path / "out", **ABOUT)
     assert (tmp_path / "out.tar.gz").read_text() == "years of work"
     (tmp_path / "out.tar.gz").unlink()
     foreign = tmp_path / "foreign"
@@ -124,7 +133,7 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
     for name in ("onnx", "vnnlib", "instances.csv"):
         (foreign / name).symlink_to(tiny / name)
     with pytest.raises(InputError, match="leads out of the folder"):
-        dokimos.release(foreign, tmp_path / "out", **ABOUT)
+        release(foreign, out=tmp_path / "out", **ABOUT)
     assert not (tmp_path / "out").exists()
 
 
@@ -134,7 +143,7 @@ def test_a_shipped_suite_has_authors_of_its_own(
     suite = copy_of_tiny(tmp_path / "suite")
     made = json.loads((suite / "suite.json").read_text())
     (suite / "suite.json").write_text(json.dumps({**made, "suite": "edge"}))
-    dokimos.release(suite, tmp_path / "out")
+    release(suite, out=tmp_path / "out")
     assert 'name: "The Dokimos maintainers"' in (tmp_path / "out" / "CITATION.cff").read_text()
 
 

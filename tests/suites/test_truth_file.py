@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.suites.entry import load_truth
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth
-from dokimos.suites.writing import dump_truth
+from dokimos.suites.suite_files import dump_truth
 
 decimals = st.integers(-(10**12), 10**12).map(lambda n: Fraction(n, 10**6))
 margins = decimals.map(abs)

@@ -10,11 +10,12 @@ import pytest
 import dokimos
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.execution.limits import Limits, Outcome
-from dokimos.verifiers.script_guard import Permissions, allowed_environment, installing_environment
+from dokimos.verifiers.execution.limits import Outcome
+from dokimos.verifiers.script_guard import allowed_environment, installing_environment
 from tests.scripting import at_least, instance
 
 SECRETS = {
@@ -68,9 +69,8 @@ def test_a_verifier_and_its_supervisor_get_what_is_allowed(tmp_path: Path) -> No
     [record] = run_campaign(
         [suite],
         [Printing()],
-        limits=Limits(wall_seconds=20),
         out=tmp_path / "out",
-        permissions=Permissions(pass_env=("MY_LICENCE",)),
+        settings=RunSettings(timeout_seconds=20, pass_env=("MY_LICENCE",)),
     ).records
     log = (tmp_path / "out" / record.log).read_text()
     both = [line.partition("=")[0] for line in log.splitlines()]
@@ -86,11 +86,11 @@ def test_a_verifier_and_its_supervisor_get_what_is_allowed(tmp_path: Path) -> No
 
 def test_what_is_passed_must_be_a_name_that_is_set() -> None:
     with pytest.raises(InputError, match="takes the name of a variable without a value") as caught:
-        Permissions(pass_env=("GITHUB_TOKEN=s3cr3t",))
+        RunSettings(pass_env=("GITHUB_TOKEN=s3cr3t",))
     assert "s3cr3t" not in str(caught.value)
-    with pytest.raises(InputError, match="--pass-env NOT_SET_HERE: there is no such variable on worker 3"):
-        Permissions(pass_env=("NOT_SET_HERE",)).require(where="worker 3")
-    Permissions(pass_env=("MY_LICENCE",)).require()
+    with pytest.raises(InputError, match="`pass_env` NOT_SET_HERE: there is no such variable on worker 3"):
+        RunSettings(pass_env=("NOT_SET_HERE",)).require_variables(where="worker 3")
+    RunSettings(pass_env=("MY_LICENCE",)).require_variables()
 
 
 def test_pip_reaches_its_index_and_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_pip_reaches_its_index_and_gets_no_token(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_doctor_says_what_it_gets() -> None:
-    found = dokimos.diagnose_verifier("scripted", pass_env=["MY_LICENCE"])
+    found = dokimos.diagnose_verifier("scripted", settings=dokimos.RunSettings(pass_env=["MY_LICENCE"]))
     assert {"PATH", "CUDA_VISIBLE_DEVICES", "MY_LICENCE"} <= set(found.variables)
     assert "GITHUB_TOKEN" not in found.variables
 

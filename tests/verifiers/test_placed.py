@@ -220,7 +220,7 @@ def test_no_place_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
         installed("nnenum")
     with pytest.raises(InputError, match="needs a place"):
         find("nnenum=")
-    with pytest.raises(InputError, match="write --verifier marabou"):
+    with pytest.raises(InputError, match="write only marabou"):
         find("marabou=/opt")
     (finding,) = find("nnenum").diagnose()
     assert "no path given" in finding.what

@@ -123,9 +123,8 @@ def test_a_log_alone_is_never_an_answer(name: str, kind: str, tmp_path: Path) ->
     assert not answer_of(name, copy, tmp_path).answer.decides
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*/*/*")), ids=str)
-def test_recordings_hold_nothing_of_the_machine(path: Path) -> None:
-    text = path.read_text()
-    assert len(text) < 10_000
-    assert "/root" not in text
-    assert "/tmp" not in text
+def test_recordings_are_short_and_hold_nothing_of_the_machine() -> None:
+    texts = {path: path.read_text() for path in sorted(RECORDED.glob("*/*/*"))}
+    assert texts
+    assert [path for path, text in texts.items() if len(text) >= 10_000] == []
+    assert [path for path, text in texts.items() if "/root" in text or "/tmp" in text] == []

@@ -18,18 +18,17 @@ import dokimos
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import VerifierUnavailable
 from dokimos.suites.instance import Answer
 from dokimos.verifiers import script_guard
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.catalogue import VERIFIERS, find
-from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.placed import RepositoryTool
 from dokimos.verifiers.script_guard import (
     BY_STAND_INS,
     IN_NAMESPACES,
     TRUSTED,
-    Permissions,
     has_namespaces,
     refusal,
 )
@@ -77,9 +76,8 @@ def run(tmp_path: Path, prepare: str, *, kind: str = "vnncomp", trust: bool = Fa
     [record] = run_campaign(
         [suite],
         [find(f"{kind}={tool}")],
-        limits=Limits(wall_seconds=30),
         out=tmp_path / "out",
-        permissions=Permissions(trust_scripts=trust),
+        settings=RunSettings(timeout_seconds=30, trust_scripts=trust),
     ).records
     return record
 
@@ -187,7 +185,7 @@ def test_absolute_paths_are_refused_without_namespaces(
         assert trouble is None
         return
     assert trouble is not None and trouble.startswith(f"{script}:2: calls {called}, but this system has no")
-    with pytest.raises(VerifierUnavailable, match="--trust-scripts"):
+    with pytest.raises(VerifierUnavailable, match="`trust_scripts`"):
         script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=False)
     assert script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=True) == (
         script_guard.Invocation(("true",), guard=TRUSTED)

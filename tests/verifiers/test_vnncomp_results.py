@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.suites.instance import Answer
-from dokimos.verifiers.results import Assignment, flat_witness, read_verdict, tensor_witness
+from dokimos.verifiers.result_file import Assignment, flat_witness, read_verdict, tensor_witness
 from tests.shared import SHARED
 
 
@@ -52,7 +52,7 @@ def test_an_error_keeps_what_it_says(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.verifiers.results.MOST_BYTES", 10)
+    monkeypatch.setattr("dokimos.verifiers.result_file.MOST_BYTES", 10)
     with pytest.raises(ValueError, match="larger than 10 bytes"):
         read(tmp_path, "sat\n" + " " * 20)
 

@@ -13,20 +13,21 @@ from typing import Any
 
 from dokimos import __version__
 from dokimos.api.campaigns import run
-from dokimos.api.law_instances import AskedInstance, LawWriter, SuiteWriter
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.features import Kind
-from dokimos.laws.domain.records import with_table
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.law_suites import AskedInstance, LawWriter, SuiteWriter
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
@@ -72,7 +73,6 @@ def export_law(
     free: Sequence[str] = (),
     vnnlib: str = "1",
     settings: VerifySettings | None = None,
-    labelled: bool = True,
     progress: ProgressCallback[str] = ignore,
 ) -> ExportedLaws:
     """Write laws on a network as a new suite of instances for any verifier: `dokimos law export`.
@@ -81,7 +81,7 @@ def export_law(
     tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
     2.0 its property speaks of that many networks. In 1.0, a violation that is found in `settings.seconds`
     becomes the witness of a label `sat`, and a proof that is found in as many a label `unsat`; `label`
-    looks for the other labels. Without `labelled`, nothing is looked for. If interrupted (Ctrl-C) after the
+    looks for the other labels. If interrupted (Ctrl-C) after the
     first instance, what is there is a suite, and the same call continues it: labels that are there are
     checked again, the others looked for.
 
@@ -89,9 +89,33 @@ def export_law(
     Traceback (most recent call last):
     dokimos.core.errors.InputError: older.json: is not a network; only laws on networks are exported.
     """
-    chosen = VerifySettings(seconds=2.0) if settings is None else settings
-    version = vnnlib_version(vnnlib)
-    around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
+    return _exported(
+        laws,
+        Path(out),
+        model,
+        domain,
+        rows,
+        [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances],
+        vnnlib_version(vnnlib),
+        VerifySettings(seconds=2.0) if settings is None else settings,
+        progress,
+    )
+
+
+def _exported(
+    laws: LawSource,
+    out: Path,
+    model: Any,
+    domain: str | Path | None,
+    rows: int | None,
+    around: Sequence[Tolerance],
+    version: Version,
+    chosen: VerifySettings,
+    progress: ProgressCallback[str] = ignore,
+    *,
+    labelled: bool = True,
+) -> ExportedLaws:
+    """The same; unless `labelled`, no labels are looked for."""
     seconds = chosen.seconds if labelled and version is Version.ONE else None
 
     def tell(done: int, total: int, note: str) -> None:
@@ -99,7 +123,7 @@ def export_law(
 
     laws_on = [_law_on(path, model, domain, rows, chosen) for path in law_files(laws)]
     key = _key(laws_on, [rows, around, version, chosen.constrained])
-    writer = SuiteWriter(Path(out), version, seconds, key)
+    writer = SuiteWriter(out, version, seconds, key)
     writer.require_new_or_unfinished()
     is_interrupted = False
     try:
@@ -144,11 +168,6 @@ def _law_on(
     own = as_domain_model(loaded, plan.domain)
     if not isinstance(own.made_of, bytes):
         raise InputError(f"{own.name}: is not a network; only laws on networks are exported.")
-    if plan.domain.layout is None and plan.domain.linear:
-        raise InputError(
-            f"{path}: the strengths of a function of {plan.domain.name} are not exported; "
-            "`dokimos law verify --rows` decides them."
-        )
     if rows is not None and plan.domain.inputs is None:
         raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
     return path, plan, own
@@ -220,16 +239,10 @@ def ask_law(
     """
     settings = VerifySettings() if settings is None else settings
     with tempfile.TemporaryDirectory(prefix="dokimos-law-") as folder:
-        exported = export_law(
-            laws,
-            out=Path(folder) / "laws",
-            model=model,
-            domain=domain,
-            rows=rows,
-            tolerances=tolerances,
-            free=free,
-            settings=settings,
-            labelled=False,
+        around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
+        place = Path(folder) / "laws"
+        exported = _exported(
+            laws, place, model, domain, rows, around, Version.ONE, settings, labelled=False
         )
         known = {each.name: each for each in exported.asked}
         found: list[AskedLaw] = []
@@ -242,8 +255,8 @@ def ask_law(
         run(
             exported.suite.folder,
             verifier,
-            Path(folder) / "run",
-            timeout_seconds=settings.seconds,
+            out=Path(folder) / "run",
+            settings=RunSettings(timeout_seconds=settings.seconds),
             progress=tell,
         )
     return tuple(found)

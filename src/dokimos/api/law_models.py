@@ -14,15 +14,15 @@ from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, only_one, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.laws.domain.data_frames import read_csv_table, with_table
 from dokimos.laws.domain.definition import Domain, call_domain, load_domain
 from dokimos.laws.domain.features import Feature, Layout
-from dokimos.laws.domain.records import read_csv_table, with_table
 from dokimos.laws.engine.pools import data_of, fuzz, pool_file
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.templates import first_laws
 from dokimos.laws.models.estimators import read_sklearn
-from dokimos.laws.models.files import read_pickle, tree_model
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
+from dokimos.laws.models.model_files import read_pickle, tree_model
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.same_decisions import (
     CASES,
@@ -32,7 +32,7 @@ from dokimos.laws.models.same_decisions import (
     thresholds_of,
 )
 from dokimos.laws.models.trees import Ensemble, write_trees
-from dokimos.laws.repair.repairing import KeptRepairs, Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.repair import KeptRepairs, Repair, RepairedModel, RepairSettings
 from dokimos.laws.reporting.terminal import repair_table
 
 
@@ -56,7 +56,7 @@ class FuzzedPool:
 
 
 def convert_model(
-    model: str | Path, out: str | Path, *, domain: str | Path | None = None
+    model: str | Path, *, out: str | Path, domain: str | Path | None = None
 ) -> ConvertedModel:
     """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
 
@@ -69,7 +69,7 @@ def convert_model(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[18], [40]], [0, 1])
     >>> _ = Path("tree.pkl").write_bytes(pickle.dumps(tree))
-    >>> dokimos.convert_model("tree.pkl", "tree.json").nodes
+    >>> dokimos.convert_model("tree.pkl", out="tree.json").nodes
     3
     """
     path = Path(out)
@@ -114,8 +114,8 @@ def convert_model(
 
 def fuzz_domain(
     domain: str | Path,
-    out: str | Path,
     *,
+    out: str | Path,
     model: str | Path | None = None,
     size: int = 1000,
     seed: int = 0,
@@ -127,7 +127,7 @@ def fuzz_domain(
     source pool:FILE. `model` plays (default: the domain's own model). If interrupted (Ctrl-C), the pool has
     what was found up to then.
 
-    >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
+    >>> dokimos.fuzz_domain("people.py", out="pool.json", size=10).records
     10
     """
     path = Path(out)
@@ -224,7 +224,7 @@ def _repair(laws: LawSource, model: Any, domain: str | Path | None, settings: Re
     first = domains[0]
     if first is None or any(each is None or each.name != first.name for each in domains):
         raise InputError(
-            "The laws of a repair must have one domain; give --domain, or repair for one law at a time."
+            "The laws of a repair must have one domain; give a `domain`, or repair for one law at a time."
         )
     found = with_table(first)
     loaded = load_model(model, found) if isinstance(model, str | Path) else model
@@ -294,7 +294,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
     laws = {folder / f"{name}.law": text for name, text in made.laws.items()}
     for path in (domain, *laws):
         if path.exists():
-            raise InputError(f"{path}: already exists; choose another folder with --out.")
+            raise InputError(f"{path}: already exists; choose another folder for `out`.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dokimos.api.arguments import as_paths
-from dokimos.api.law_rows import row_labels
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.laws.domain.definition import Domain, call_domain, domain_file, load_domain
-from dokimos.laws.domain.records import with_table
-from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.pools import as_records, data_of
+from dokimos.laws.domain.data_frames import with_table
+from dokimos.laws.domain.definition import Domain, domain_file, load_domain
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.engine.pools import data_of
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
-from dokimos.laws.models.model import Model
-from dokimos.laws.proving import rechecking, row_files, strength_files, verifying
+from dokimos.laws.models.tested_model import Model
+from dokimos.laws.proving import rechecking, row_files, verifying
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.rechecking import SavedProof, format_of, planned, recheck, save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.row_files import SavedRows, compare_rows, recheck_rows
-from dokimos.laws.proving.strength_files import SavedStrengths, recheck_strengths
-from dokimos.laws.reporting.known_decisions import known_decision
-from dokimos.laws.reporting.violation_files import save_result
+from dokimos.laws.reporting.violation_files import known_decision, save_result
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,18 +100,14 @@ def _saved(decision: LawDecision, path: Path) -> Path | None:
     return None
 
 
-# `recheck_law`: proofs of laws checked again, without what found them
+# `check_proofs`: proofs of laws checked again, without what found them
 
 
-Saved = SavedProof | SavedRows | SavedStrengths
-_READERS: dict[str, Callable[[Path], Saved]] = {
-    row_files.FORMAT: row_files.read_rows,
-    strength_files.FORMAT: strength_files.read_strengths,
-}
+Saved = SavedProof | SavedRows
 
 
 @dataclass(frozen=True)
-class RecheckedLaw:
+class CheckedProof:
     """A file with a proof of a law, what that shows, and what is wrong with it (None: nothing)."""
 
     path: Path
@@ -124,20 +117,20 @@ class RecheckedLaw:
     problem: str | None = None
 
 
-def recheck_law(
+def check_proofs(
     files: str | Path | Sequence[str | Path],
     *,
     model: str | Path | None = None,
     domain: str | Path | None = None,
     allow_code: bool = False,
-) -> tuple[RecheckedLaw, ...]:
-    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos law recheck`.
+) -> tuple[CheckedProof, ...]:
+    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos check`.
 
     `files` are proofs that `verify_law` wrote to its folder `out`. `model` and `domain` are the recorded
     ones unless given. A domain or model that is code is loaded only where `allow_code` is true, or it is
     given.
 
-    >>> [checked] = dokimos.recheck_law("proofs/older.json", allow_code=True)
+    >>> [checked] = dokimos.check_proofs("proofs/older.json", allow_code=True)
     >>> checked.problem, checked.over
     (None, 'the whole domain')
     """
@@ -145,14 +138,15 @@ def recheck_law(
     for path in as_paths(
         files, none="There is nothing to check; give a proof that `dokimos law verify` wrote."
     ):
-        saved = _READERS.get(format_of(path), rechecking.read_proof)(path)
+        is_rows = format_of(path) == row_files.FORMAT
+        saved: Saved = row_files.read_rows(path) if is_rows else rechecking.read_proof(path)
         place = domain if domain is not None else saved.domain
         if place is None:
-            raise InputError(f"{path}: names no domain; give --domain.")
+            raise InputError(f"{path}: names no domain; give a `domain`.")
         named = [place] if domain is None and domain_file(place) is not None else []
         named += [saved.model] if model is None and is_code(saved.model) else []
         if named and not allow_code:
-            raise InputError(f"{path}: names Python code, {named[0]}; --allow-code runs it.")
+            raise InputError(f"{path}: names Python code, {named[0]}; `allow_code` runs it.")
         found = with_table(load_domain(place, allow_code=allow_code or domain is not None), "range")
         loaded = load_model(
             saved.model if model is None else model, found, allow_code=allow_code or model is not None
@@ -165,7 +159,7 @@ def recheck_law(
             shown = _shown(plan, as_domain_model(loaded, plan.domain), saved)
         except (InvalidProof, Refusal) as reason:
             problem = str(reason)
-        checked.append(RecheckedLaw(path, saved.law.name, *shown, problem))
+        checked.append(CheckedProof(path, saved.law.name, *shown, problem))
     return tuple(checked)
 
 
@@ -178,13 +172,6 @@ def _shown(plan: LawPlan, model: Model, saved: Saved) -> tuple[str, str]:
         more = "" if _are_compared(plan, saved) else "; the data set is not at hand to compare rows with"
         shown = f"{answers} ({single:,} proven in float32 too{more})"
         return f"records ± {saved.tolerance.words}", shown
-    if isinstance(saved, SavedStrengths):
-        if plan.domain.inputs is None:
-            raise InvalidProof(f"the domain {plan.domain.name} has no `inputs`, which the proof is about")
-        data = as_records(call_domain(plan.domain.inputs, plan.domain, "inputs"), None, plan.domain.name)
-        law = recheck_strengths(plan, model, saved, data, row_labels(plan.domain, len(data)))
-        answers = _counts([each.answer for each in saved.rows])
-        return law.over(saved.tolerance), f"over the reals: {answers}"
     found = recheck(plan, model, saved.cover)
     if (saved.over, saved.semantics) != (found.over, found.semantics):
         claimed = f"{saved.over}, {saved.semantics}"

@@ -1,4 +1,4 @@
-"""`check_law`, `format_law`, `test_law`, `replay_law` and `new_law`: your own laws, and shipped ones.
+"""`lint_law`, `format_law`, `test_law`, `replay_law` and `new_law`: your own laws, and shipped ones.
 
 A law is named by its file, by a folder of such files, or by the name of a shipped domain.
 """
@@ -20,7 +20,9 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.core.records import Table, record_of
 from dokimos.core.registry import did_you_mean
+from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import (
     Domain,
     DomainNotFound,
@@ -28,27 +30,26 @@ from dokimos.laws.domain.definition import (
     shipped_domains,
     shipped_laws,
 )
-from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine import law_test
-from dokimos.laws.engine.replay import Replayed, SavedViolations, code_named, replay_violations
-from dokimos.laws.engine.results import LawResult, LawSettings
-from dokimos.laws.language import formatting, templates, validation
-from dokimos.laws.language.constraints import domain_of
-from dokimos.laws.language.parser import SUFFIXES, parse_law, read_law
+from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_named, replay_violations
+from dokimos.laws.engine.law_results import LawResult, LawSettings, verdict_of
+from dokimos.laws.language import law_layout, parser, templates, validation
+from dokimos.laws.language.parser import SUFFIXES, parse_law
+from dokimos.laws.language.record_constraints import domain_of
 from dokimos.laws.language.syntax import Law, LawError
 from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
-from dokimos.laws.models.model import Model
-from dokimos.laws.reporting.page import PageContext, write_page
+from dokimos.laws.models.tested_model import Model
+from dokimos.laws.reporting.law_page import PageContext, write_page
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 
-LawSource = str | Path | Sequence[str | Path]
-"""One or several files of laws, folders of them, or names of shipped domains."""
+LawSource = str | Path | Law | Sequence[str | Path | Law]
+"""One or several files of laws, folders of them, names of shipped domains, or laws that were read."""
 
 _log = logging.getLogger("dokimos")
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedLaw(Brief):
+class LintedLaw(Brief):
     """A law's file and what is wrong with it.
 
     `law` is None if the file could not be read or is not a law; `error` says why. Otherwise `problems` has
@@ -74,29 +75,39 @@ class CheckedLaw(Brief):
         return self.error is not None and not self.is_wrong
 
 
-def check_law(
+def read_law(path: str | Path) -> Law:
+    """Read the law in a file, whose `test` and `verify` take a model.
+
+    >>> law = dokimos.read_law("older.law")
+    >>> law.test(lambda record: int(record[0] > 40), domain="people.py").is_violated
+    False
+    """
+    return parser.read_law(Path(path))
+
+
+def lint_law(
     laws: LawSource, *, domain: str | Path | None = None, allow_code: bool = True
-) -> tuple[CheckedLaw, ...]:
-    """Parse and check laws: `dokimos law check`.
+) -> tuple[LintedLaw, ...]:
+    """Parse and check laws: `dokimos law lint`.
 
     `domain` is a Python file, or the name of a shipped domain (default: the one that each law imports).
 
     >>> path = Path("older.law")
     >>> _ = path.write_text(dokimos.new_law("monotone", feature="age", domain="people"))
-    >>> [checked] = dokimos.check_law(path)
+    >>> [checked] = dokimos.lint_law(path)
     >>> checked.is_wrong, checked.problems
     (False, ())
     """
     checked = []
     for path in law_files(laws):
         try:
-            law = read_law(path)
+            law = parser.read_law(path)
             found = law_domain(law, path, domain, allow_code=allow_code, may_lack=True)
         except InputError as problem:
-            checked.append(CheckedLaw(path, None, error=problem))
+            checked.append(LintedLaw(path, None, error=problem))
             continue
         problems = validation.check_law(law, found)
-        checked.append(CheckedLaw(path, law, problems, has_domain=found is not None))
+        checked.append(LintedLaw(path, law, problems, has_domain=found is not None))
     return tuple(checked)
 
 
@@ -109,8 +120,8 @@ def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]
     ()
     """
     changed = []
-    for path, law in [(path, read_law(path)) for path in law_files(laws)]:
-        content = formatting.format_law(law).encode()
+    for path, law in [(path, parser.read_law(path)) for path in law_files(laws)]:
+        content = law_layout.format_law(law).encode()
         if path.read_bytes() == content:
             continue
         changed.append(path)
@@ -137,7 +148,7 @@ class TestedLaw(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class TestedLaws(Brief):
+class TestedLaws(Brief, Table):
     """The laws that were tested, out of `asked`; fewer if the tests were interrupted."""
 
     __test__: ClassVar[bool] = False  # for pytest
@@ -164,6 +175,14 @@ class TestedLaws(Brief):
     def is_untested(self) -> bool:
         """Whether a law has no clear result: it was never tested, for example, or is too close to call."""
         return any(result.is_inconclusive for result in self.results)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each law."""
+        return [
+            {"law": one.law.name, "verdict": verdict_of(one).value}
+            | record_of(one, "tested", "violated", "rejected", "failed", "is_exhaustive", "seconds")
+            for one in self.results
+        ]
 
 
 def test_law(
@@ -195,7 +214,7 @@ def test_law(
         expect_writable(Path(html), what="page", example="laws.html")
     tested: list[TestedLaw] = []
     load = _LoadedOnce(model, domain, chosen)
-    for path, law in [(path, read_law(path)) for path in files]:
+    for path, law in [(path, parser.read_law(path)) for path in files]:
         found, loaded = load(law, path)
         for feature in chosen.by:
             _expect_feature(feature, found)
@@ -251,8 +270,6 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path 
         parts.append(f"--source {quote(settings.source)}")
     if settings.max_rate:
         parts.append(f"--max-rate {settings.max_rate:g}")
-    if settings.search != "random":
-        parts.append(f"--search {quote(settings.search)}")
     if settings.in_range:
         parts.append("--in-range")
     if settings.exhaustive is not None:
@@ -262,11 +279,11 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:
     if domain is None or domain.layout is None:
-        raise InputError(f"--by {by}: no domain names the features; give one with --domain.")
+        raise InputError(f"`by` {by}: no domain names the features; give a `domain`.")
     try:
         domain.layout.named(by)
     except InputError as problem:
-        raise InputError(f"--by {by}: {problem}.") from None
+        raise InputError(f"`by` {by}: {problem}.") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -337,7 +354,7 @@ def _refuse_code(
         *most, last = named
         raise InputError(
             f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; if "
-            "you trust that, give --allow-code."
+            "you trust that, give `allow_code`."
         )
 
 
@@ -400,7 +417,8 @@ def law_files(laws: LawSource) -> list[Path]:
     """
     files: list[Path] = []
     none = "Give laws: files, folders of them, or the name of a shipped domain."
-    for path in as_paths(laws, none=none):
+    given = [laws] if isinstance(laws, str | Path | Law) else laws
+    for path in as_paths([_file_of(each) for each in given], none=none):
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
             if not inside:
@@ -413,6 +431,14 @@ def law_files(laws: LawSource) -> list[Path]:
         else:
             files.append(path)
     return files
+
+
+def _file_of(law: str | Path | Law) -> str | Path:
+    if not isinstance(law, Law):
+        return law
+    if law.path is None:
+        raise InputError(f"{law.name}: was not read from a file; write its text to one, and give that.")
+    return law.path
 
 
 def _nearest(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.api.checking import read_suite
+from dokimos.api.suites import read_suite
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.readable import Brief
 from dokimos.judging.bulk import locate
@@ -231,7 +231,7 @@ def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) ->
         return found
     if not place:
         raise InputError(
-            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign with --campaign."
+            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign in `campaigns`."
         )
     suite = read_suite(place)
     return suite, suite.entry(name)

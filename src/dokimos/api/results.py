@@ -20,8 +20,8 @@ from dokimos.core.readable import Brief, printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
-from dokimos.judging.audit.linting import SETTLING_RULES, lint_benchmark, lint_published
-from dokimos.judging.audit.linting import sarif as as_sarif
+from dokimos.judging.audit.lint import SETTLING_RULES, lint_benchmark, lint_published
+from dokimos.judging.audit.lint import sarif as as_sarif
 from dokimos.judging.judge_instances import audited_label
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import LabelCheck
@@ -187,7 +187,7 @@ def report(
     (2, True)
     """
     if html is None and csv is None and png is None:
-        raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")
+        raise InputError("Say what to write: a page (`html`), tables (`csv`) or pictures (`png`).")
     if png is not None:
         from dokimos.reports.exports import require_renderer
 
@@ -243,6 +243,7 @@ class Audit(Brief):
     """
 
     findings: tuple[LintFinding, ...]
+    benchmarks: tuple[str, ...] = ()
     judged: JudgedCampaigns | None = None
     strangers: tuple[str, ...] = ()
 
@@ -252,6 +253,21 @@ class Audit(Brief):
         errors = any(finding.severity is LintSeverity.ERROR for finding in self.findings)
         return errors or (self.judged is not None and self.judged.is_wrong_somewhere)
 
+    def write(
+        self,
+        *,
+        html: str | Path | None = None,
+        json: str | Path | None = None,
+        sarif: str | Path | None = None,
+    ) -> None:
+        """Write the findings to these files: a page, all fields, and the format of code scanners."""
+        if html is not None:
+            _write_page(self, Path(html))
+        if json is not None:
+            write_whole(Path(json), strict_json.write({"findings": self.findings}), what="the findings")
+        if sarif is not None:
+            write_whole(Path(sarif), as_sarif(self.findings), what="the findings")
+
 
 def audit(
     folders: str | Path | Sequence[str | Path],
@@ -260,22 +276,18 @@ def audit(
     out: str | Path = "audit",
     not_scored: Sequence[str] = (),
     rules: Sequence[str] | None = None,
-    html: str | Path | None = None,
-    json: str | Path | None = None,
-    sarif: str | Path | None = None,
     label_seconds: float | None = None,
     jobs: int | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> Audit:
     """Report what is wrong with benchmarks and with results published on them: `dokimos audit`.
 
-    `folders` are benchmarks, or folders of benchmarks. Every file that they list is examined; `html`,
-    `json` and `sarif` are files to write the findings to. `results` is a folder with the answers and
-    counterexamples of several tools, as VNN-COMP publishes them; they become an ordinary campaign in `out`,
-    for `judge`, `explain` and `report`. What the rules settle on their way, such as an easy `unsat`, is
-    proven, kept in `out` and counts as a label. `not_scored` names tools that took part without being
-    scored; `rules` are the rule sets to score by (default: `exact`, those of the results' year, and the
-    newest). With `label_seconds`, `label` spends
+    `folders` are benchmarks, or folders of benchmarks. Every file that they list is examined; `write` of
+    the result writes a page. `results` is a folder with the answers and counterexamples of several
+    tools, as VNN-COMP publishes them; they become an ordinary campaign in `out`, for `judge` and `report`.
+    What the rules settle on their way, such as an easy `unsat`, is proven, kept in `out` and counts as a
+    label. `not_scored` names tools that took part without being scored; `rules` are the rule sets to score
+    by (default: `exact`, those of the results' year, and the newest). With `label_seconds`, `label` spends
     this long looking for the label of each instance with an answer that nothing else confirms or refutes,
     and writes it to the benchmark's `truth/`. `jobs` is the number of processes. If interrupted, the same
     call continues reading the results where it stopped.
@@ -294,15 +306,12 @@ def audit(
     given = as_paths(folders, none="There is nothing to audit; give the folder of a benchmark.")
     rule_sets(rules or ())  # an unknown one is refused before hours of work
     if results is None and (not_scored or label_seconds is not None):
-        raise InputError("--not-scored and --label need published results; give them with --results.")
-    for path in (html, json, sarif):
-        if path is not None:
-            made = None if results is None else Path(out)
-            expect_writable(Path(path), what="report", example="audit.html", made=made)
+        raise InputError("`not_scored` and `label_seconds` need published results; give them as `results`.")
     places = [place for folder in given for place in benchmark_folders(folder)]
     processes = default_jobs() if jobs is None else jobs
     suites = [] if results is None else suites_with_results(places, Path(results))
-    found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)))
+    names = tuple(benchmark_name(place) for place in places)
+    found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)), names)
     if results is not None:
         imported = _imported(Path(results), suites, Path(out), not_scored, progress)
         judged = _audits_judged(Path(out), rules, processes, progress)
@@ -312,13 +321,7 @@ def audit(
             _label(list(_unchecked(judged, suites, label_seconds)), processes, progress)
             judged = _audits_judged(Path(out), rules, processes, progress)
         findings = (*found.findings, *lint_published(imported.campaign))
-        found = Audit(findings, judged, imported.strangers)
-    if html is not None:
-        _write_page(found, [benchmark_name(place) for place in places], Path(html))
-    if json is not None:
-        write_whole(Path(json), strict_json.write({"findings": found.findings}), what="the findings")
-    if sarif is not None:
-        write_whole(Path(sarif), as_sarif(found.findings), what="the findings")
+        found = Audit(findings, names, judged, imported.strangers)
     return found
 
 
@@ -358,9 +361,9 @@ def _label(tasks: Sequence[LabelTask], jobs: int, progress: ProgressCallback[Non
     return found
 
 
-def _write_page(found: Audit, benchmarks: Sequence[str], path: Path) -> None:
+def _write_page(found: Audit, path: Path) -> None:
     if found.judged is None:
-        write_file_page(found.findings, list(dict.fromkeys(benchmarks)), path)
+        write_file_page(found.findings, list(dict.fromkeys(found.benchmarks)), path)
         return
     report = report_campaigns(found.judged, files=found.findings)
     write_page(report.findings, report.context, path)

@@ -1,181 +1,444 @@
-"""`generate`, `list_families` and `list_suites`: what can be generated, and generating it."""
+"""Suites: read one, prove its labels again, find labels for instances that have none, release it."""
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Knob, knobs_of
-from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
 from dokimos.core.errors import InputError
+from dokimos.core.files import expect_room, write_whole
+from dokimos.core.parallel import Cost, default_jobs, each, measured
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.suites.entry import read_text
-from dokimos.suites.folder import Suite, shipped_names
+from dokimos.core.records import Table, record_of
+from dokimos.suites.card import Publication, ReleaseSettings
+from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.folder import (
+    Suite,
+    benchmark_name,
+    find_suite,
+    is_network,
+    pair_suite,
+    read_suite_file,
+    unlabelled_on_purpose,
+)
+
+if TYPE_CHECKING:
+    from dokimos.constructions.generation import GeneratedInstance
+    from dokimos.judging.checked_entry import CheckedEntry
+    from dokimos.judging.judged_campaign import JudgedCampaigns
+    from dokimos.judging.label_tasks import LabelOutcome
+    from dokimos.runtimes.cross_check import CrossCheck
+
+
+# Look up a suite: the suite itself, its folder, or the name of a shipped suite
+
+
+SuiteSource = str | Path | Suite
+"""A suite: its folder, the name of a shipped one, or the suite itself."""
+
+
+def read_suite(
+    suite: SuiteSource, *, make: bool = True, progress: ProgressCallback[GeneratedInstance] = ignore
+) -> Suite:
+    """Read the suite in a folder, or the shipped suite of that name.
+
+    A shipped suite is generated into the cache the first time, which takes a while. Raises InputError if
+    there is no such suite, if it cannot be read, or if it is not in the cache yet and `make` is false.
+
+    >>> suite = dokimos.read_suite("tiny")
+    >>> [(entry.family, entry.read_truth().label.value) for entry in suite]
+    [('exclusive-pairs', 'unsat'), ('exclusive-pairs', 'sat')]
+    >>> len(suite), suite.entry(suite.entries[0].name).timeout_seconds
+    (2, 60.0)
+    """
+    if isinstance(suite, Suite):
+        return suite
+    done = 0
+
+    def generate(name: str) -> Suite:
+        from dokimos.constructions.generation import shipped_suite
+
+        def step(made: GeneratedInstance) -> None:
+            nonlocal done
+            done += 1
+            progress(
+                ProgressUpdate(f"making {name}", done, None, f"{made.name}: {made.label}, proven", made)
+            )
+
+        return shipped_suite(name, progress=step)
+
+    return find_suite(str(suite), make=generate if make else None)
+
+
+#: Fewer instances than this are checked in one process, which is faster than starting others.
+WORTH_PROCESSES = 24
 
 
 @dataclass(frozen=True, repr=False)
-class GeneratedSuite(Brief):
-    """A suite, and what this call made for it; nothing if exactly this suite `was_there` already."""
+class CheckedSuite(Brief, Table):
+    """A suite, and what the checker says about each of its labels, in the order of its entries.
+
+    `cross_checks` has, by name, the result of the comparison with runtimes for each proven label: a label
+    that a runtime contradicts does not count as proven. It is empty with `core_only`. `unlabelled` names
+    the instances that have no truth file and need none, because Dokimos did not make the suite, the suite
+    has no labels at all, or they were left without one on purpose; they are not among the entries.
+    """
 
     suite: Suite
-    made: tuple[GeneratedInstance, ...]
-    was_there: bool
+    entries: tuple[CheckedEntry, ...]
+    cross_checks: Mapping[str, CrossCheck] = field(default_factory=dict)
+    unlabelled: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[CheckedEntry, ...]:
+        """The entries whose label is not proven."""
+        return tuple(entry for entry in self.entries if not entry.is_proven)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether every label is proven."""
+        return not self.failed
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each label."""
+        return [
+            record_of(one, "name", "family", "label", "kind", "is_proven", "problem")
+            for one in self.entries
+        ]
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of instances: what makes it hard, and the knobs that it takes."""
-
-    name: str
-    summary: str
-    knobs: tuple[Knob, ...]
-    theorem: str = ""
-    """Why the labels hold, in a few sentences."""
-
-
-@dataclass(frozen=True)
-class ShippedSuite:
-    """A suite that ships with the package, by name."""
-
-    name: str
-    instances: int
-    families: tuple[str, ...]
-    timeout_seconds: float
-    about: str
-
-
-def generate(
-    out: str | Path,
+def check(
+    suite: SuiteSource,
     *,
-    family: str | None = None,
-    suite: str | Path | Recipe | None = None,
-    knobs: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    count: int | None = None,
-    disguise: Sequence[str] = (),
-    lock: int | None = None,
-    timeout_seconds: float | None = None,
     jobs: int | None = None,
+    core_only: bool = False,
     plugin_proofs: bool = False,
-    progress: ProgressCallback[GeneratedInstance] = ignore,
-) -> GeneratedSuite:
-    """Make instances with proven labels, of one family or a whole suite: `dokimos generate`.
+    progress: ProgressCallback[CheckedEntry] = ignore,
+) -> CheckedSuite:
+    """Prove every label of a suite again, from its files alone: `dokimos check`.
 
-    `out` is the folder to write, new or empty. Give either a `family`, with its `knobs`, a `seed`, the
-    number of instances (each with its twin), the rewritings to `disguise` them by, and the bits of a parity
-    `lock` that hides the pair (default: no lock); or a `suite`, a shipped suite or a recipe (.toml), which
-    fixes all of these itself; another `seed` makes other draws of it. `plugin_proofs` trusts kinds of proof
-    that other packages add. If interrupted, the same call continues where it stopped.
+    The result says why a label is not proven. Each network is also cross-checked: what onnxruntime computes
+    at a few points must agree with the exact value, up to rounding, or the label is refused. With
+    `core_only`, only the trusted core is loaded, nothing is cross-checked, and a shipped suite must be in
+    the cache already; with `plugin_proofs`, kinds of proof that other packages add are trusted as well. An
+    instance without a label is not checked and does not count as a failure, unless Dokimos made the suite
+    with labels and this instance's truth file is missing.
 
-    >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
-    >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
-    ['sat', 'unsat']
-    >>> dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2}).was_there
+    >>> checked = dokimos.check("tiny")
+    >>> checked.is_proven, len(checked.entries)
+    (True, 2)
+    >>> [(entry.label, entry.kind) for entry in checked.entries]
+    [('unsat', 'slopes-and-splits'), ('sat', 'witness')]
+    >>> [compared.runtime for compared in checked.cross_checks.values()]
+    ['onnxruntime', 'onnxruntime']
+    """
+    from dokimos.judging.checked_entry import check_entry
+
+    if core_only and plugin_proofs:
+        raise InputError(
+            "The trusted core has no plug-ins; give either `core_only` or `plugin_proofs`, not both."
+        )
+    found = read_suite(suite, make=not core_only)
+    unlabelled = _unlabelled(found)
+    labelled = [entry for entry in found.entries if entry.name not in unlabelled]
+    count = len(labelled)
+    processes = jobs or (default_jobs() if count >= WORTH_PROCESSES else 1)
+    checked: dict[int, CheckedEntry] = {}
+    cross_checks: dict[str, CrossCheck] = {}
+    checker = check_entry if core_only else _plugin_checker(trusted=plugin_proofs)
+    work = partial(_check_one, checker, compare=not core_only)
+    for index, ((one, compared), cost) in each(partial(_costed, work), labelled, jobs=processes):
+        checked[index] = one
+        if compared is not None:
+            cross_checks[one.name] = compared
+        note = f"{one.name}: {one.label}, proven ({cost})" if one.is_proven else f"{one.name}: NOT PROVEN"
+        progress(ProgressUpdate("checking", len(checked), count, note, one))
+    entries = tuple(checked[index] for index in range(count))
+    return CheckedSuite(found, entries, cross_checks, tuple(unlabelled))
+
+
+def _costed(
+    work: Callable[[SuiteEntry], tuple[CheckedEntry, CrossCheck | None]], entry: SuiteEntry
+) -> tuple[tuple[CheckedEntry, CrossCheck | None], Cost]:
+    return measured(partial(work, entry))
+
+
+def _unlabelled(suite: Suite) -> dict[str, None]:
+    """The names of the instances that have no label and need none."""
+    missing = dict.fromkeys(entry.name for entry in suite.entries if not exists(entry.truth_path))
+    is_ours = read_suite_file(suite.folder) is not None
+    if not is_ours or len(missing) == len(suite.entries):
+        return missing
+    return dict.fromkeys(name for name in missing if name in unlabelled_on_purpose(suite.folder))
+
+
+def _check_one(
+    checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
+) -> tuple[CheckedEntry, CrossCheck | None]:
+    """What the checker says about an entry, and, if it is proven, the comparison with runtimes."""
+    from dokimos.judging.checked_entry import fault
+
+    checked = checker(entry)
+    if not compare or not checked.is_proven:
+        return checked, None
+    from dokimos.runtimes.cross_check import cross_check
+
+    truth = entry.read_truth()
+    assert truth is not None
+    try:
+        compared = cross_check(entry.read_instance(), truth)
+    except Exception as error:  # a bug, which must not hide the other entries
+        return replace(checked, problem=fault(error), is_fault=True), None
+    return replace(checked, problem=compared.contradiction), compared
+
+
+def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:
+    """The function that checks one entry and knows about plug-ins, unlike the trusted core."""
+    from dokimos.judging.checked_entry import check_entry_naming_plugins, check_entry_with_plugins
+
+    return check_entry_with_plugins if trusted else check_entry_naming_plugins
+
+
+# `release`: a suite as a folder and an archive that can be published and cited
+
+
+#: The default licence of suites that Dokimos made, which is its own.
+OWN_LICENCE = "Apache-2.0"
+#: The authors of a shipped suite, as CITATION.cff names them.
+OWN_AUTHORS = "The Dokimos maintainers"
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasedSuite(Brief):
+    """A release: its folder, its archive, and what the checker says about each label in it.
+
+    If a label is not proven, nothing was written, and `folder` and `archive` are None.
+    """
+
+    checked: tuple[CheckedEntry, ...]
+    unlabelled: tuple[str, ...]
+    folder: Path | None
+    archive: Path | None
+
+    @property
+    def failed(self) -> tuple[CheckedEntry, ...]:
+        """The labels that are not proven."""
+        return tuple(entry for entry in self.checked if not entry.is_proven)
+
+
+def release(
+    suite: SuiteSource,
+    *,
+    out: str | Path,
+    settings: ReleaseSettings | None = None,
+    campaigns: Sequence[str | Path] = (),
+    jobs: int | None = None,
+    progress: ProgressCallback[CheckedEntry] = ignore,
+) -> ReleasedSuite:
+    """Make a suite ready to publish, as a folder and an archive next to it: `dokimos release`.
+
+    `out` is the folder to write, new or empty. It will hold the suite in the layout of VNN-COMP with its
+    proofs, a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with
+    `campaigns`, also their judged results as tables and a page. `settings` are its title, authors and the
+    like. Every label is first proven again on the copied files.
+
+    >>> about = dokimos.ReleaseSettings(authors=["A. Author"], published="2026-01-31")
+    >>> released = dokimos.release("tiny", out="released", settings=about)
+    >>> released.archive.name, len(released.checked), len(released.failed)
+    ('released.tar.gz', 2, 0)
+    >>> dokimos.check("released").is_proven
     True
     """
-    if (family is None) == (suite is None):
-        raise InputError("Give either a family or --suite; see `dokimos families` and `dokimos suites`.")
-    if suite is not None:
-        own: dict[str, Any] = {"count": count, "disguise": disguise or None, "lock": lock}
-        own |= {"timeout": timeout_seconds}
-        for name in [*(knobs or {}), *(name for name, value in own.items() if value is not None)]:
-            raise InputError(f"A suite takes no --{name}; change its recipe instead.")
-        recipe = _recipe(suite)
-        if seed is not None:
-            recipe = recipe.drawn_again(_valid_seed(seed))
-    else:
-        assert family is not None
-        recipe = _family_recipe(family, knobs or {}, seed, count, disguise, lock, timeout_seconds)
-    folder = Path(out)
-    was_there = is_suite_of(folder, recipe)
-    all_made: list[GeneratedInstance] = []
+    from dokimos.suites.release import RESULTS, copy_suite, describe, write_archive
 
-    def step(made: GeneratedInstance) -> None:
-        all_made.append(made)
-        at = f" at draw {made.draws}" if made.draws > 1 else ""
-        cost = f" ({made.cost} with its twin)" if made.draws else ""
-        note = f"{made.name}: {made.label}, proven{at}{cost}"
-        progress(ProgressUpdate("proving", len(all_made), recipe.size, note, made))
-
-    written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=step)
-    return GeneratedSuite(written, tuple(all_made), was_there)
-
-
-def _family_recipe(
-    family: str,
-    knobs: Mapping[str, Any],
-    seed: int | None,
-    count: int | None,
-    disguise: Sequence[str],
-    lock: int | None,
-    timeout_seconds: float | None,
-) -> Recipe:
-    seconds = 60.0 if timeout_seconds is None else timeout_seconds
-    if not 0 < seconds < math.inf:
-        raise InputError(f"The timeout {seconds} is not a positive number of seconds.")
-    if count is not None and count < 1:
-        raise InputError(f"The number of instances must be at least 1, not {count}.")
-    if lock is not None and lock < 1:
-        raise InputError(f"A lock must have at least 1 bit, not {lock}.")
-    draw = Draw(family, count or 1, knobs, tuple(disguise), lock=lock)
-    return Recipe("", _valid_seed(seed or 0), seconds, (draw,))
+    source, folder = read_suite(suite), Path(out)
+    about = _publication(source, settings or ReleaseSettings())
+    place = folder.absolute()
+    archive = place.with_name(f"{place.name}.tar.gz")
+    _expect_room(source, folder, archive)
+    judged = _judged(source, campaigns) if campaigns else None
+    building = place.with_name(f".{place.name}.part")
+    try:
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir(parents=True)
+        copied = copy_suite(source, building)
+        checked = check(copied, jobs=jobs, progress=progress)
+        if checked.failed:
+            told = tuple(
+                replace(entry, problem=entry.problem.replace(str(building), str(source.folder)))
+                for entry in checked.entries
+            )
+            return ReleasedSuite(told, checked.unlabelled, None, None)
+        if judged is not None:
+            _write_results(judged, source, campaigns, building / RESULTS, name=place.name)
+        describe(copied, about)
+        if folder.exists():
+            folder.rmdir()
+        building.replace(folder)
+    except OSError as error:
+        at = error.filename or folder
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another `out`.") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    write_archive(folder, place.name, archive)
+    return ReleasedSuite(
+        checked.entries,
+        checked.unlabelled,
+        folder,
+        folder.with_name(archive.name) if folder.name else archive,
+    )
 
 
-def _valid_seed(seed: int) -> int:
-    if seed < 0:
-        raise InputError(f"The seed must be at least 0, not {seed}.")
-    return seed
+def _expect_room(suite: Suite, folder: Path, archive: Path) -> None:
+    """Raise InputError unless the folder and the archive can be made without losing anything."""
+    expect_room(folder)
+    if archive.exists():
+        raise InputError(f"{archive} is already there; choose another `out`, or remove it first.")
+    if folder.resolve().is_relative_to(suite.folder.resolve()):
+        raise InputError(f"{folder} lies in the suite that is released; choose an `out` beside it.")
 
 
-def _recipe(given: str | Path | Recipe) -> Recipe:
-    if isinstance(given, Recipe):
-        return given
-    if str(given).endswith(".toml"):
-        return parse_recipe(read_text(Path(given)), file=str(given))
-    return shipped_recipe(str(given))
+def _publication(suite: Suite, settings: ReleaseSettings) -> Publication:
+    made = read_suite_file(suite.folder)
+    title, licence, version, url = settings.title, settings.licence, settings.version, settings.url
+    authors = settings.authors
+    if licence is None and made is None:
+        raise InputError(f"{suite.folder} was not made by Dokimos: give its `licence`, such as CC-BY-4.0.")
+    if not authors and made is not None and made.suite:
+        authors = (OWN_AUTHORS,)
+    if not authors:
+        raise InputError("A release names its authors; give them as `authors`.")
+    day = settings.published or datetime.now(UTC).date().isoformat()
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
+    given = [text for text in (title, licence, version, *authors) if text is not None]
+    if not all(text.strip() and text.isprintable() for text in given) or not url.isprintable():
+        raise InputError("The title, licence, version, url and authors must be single lines of text.")
+    if url and not re.match(r"https?://", url):
+        raise InputError(f"`url` {url!r} is not an address; it must begin with https://.")
+    name = title or (made and made.suite) or benchmark_name(suite.folder)
+    return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
 
 
-def list_families() -> tuple[Family, ...]:
-    """List the families of instances that can be generated, each with its knobs: `dokimos families`.
+def _judged(suite: Suite, campaigns: Sequence[str | Path]) -> JudgedCampaigns:
+    """The campaigns, judged by the suite. Raises InputError if they ran on other files."""
+    from dokimos.api.results import judge
 
-    >>> next(family for family in dokimos.list_families() if family.name == "exclusive-pairs").knobs[0].name
-    'inputs'
+    judged = judge(campaigns, suites=[suite.folder])
+    known = {entry.network_sha256 for entry in suite.entries}
+    for (run_suite, instance), facts in judged.facts.items():
+        if facts.network_sha256 not in known:
+            raise InputError(
+                f"The run on {run_suite}/{instance} used other files than {suite.folder} holds; "
+                "release the suite that was run."
+            )
+    return judged
+
+
+def _write_results(
+    judged: JudgedCampaigns, suite: Suite, campaigns: Sequence[str | Path], folder: Path, *, name: str
+) -> None:
+    """Write the tables and the page of campaigns on this suite, which is called `name` in them.
+
+    They contain no paths on the machine that ran them, or on this one.
     """
-    return tuple(_family(name, construction) for name, construction in CONSTRUCTIONS.items())
+    from dokimos.api.results import report
+    from dokimos.suites.release import files_in, without_folders
+
+    folder.mkdir()
+    report(judged, html=folder / "report.html", csv=folder / "tables")
+    places = {suite.folder: name, **{Path(campaign): Path(campaign).name for campaign in campaigns}}
+    for path in files_in(folder):
+        text = path.read_text(encoding="utf-8")
+        for where, called in places.items():
+            for spelling in (where.resolve(), where.absolute(), where):
+                if spelling.is_absolute():
+                    text = text.replace(str(spelling), called)
+        write_whole(path, without_folders(text))
 
 
-def find_family(name: str) -> Family:
-    """Find the family of that name: `dokimos families NAME`. Raises InputError if there is none.
+# `label`: labels, with proofs, for instances that have none
 
-    >>> [knob.name for knob in dokimos.find_family("paired-bias").knobs][:2]
-    ['size', 'depth']
+
+@dataclass(frozen=True, repr=False)
+class LabelledSuite(Brief, Table):
+    """A suite, and what is known about each of its instances, in order."""
+
+    suite: Suite
+    outcomes: tuple[LabelOutcome, ...]
+
+    @property
+    def labelled(self) -> tuple[LabelOutcome, ...]:
+        """The instances that have a label."""
+        return tuple(outcome for outcome in self.outcomes if outcome.label)
+
+    @property
+    def open(self) -> tuple[LabelOutcome, ...]:
+        """The instances that have no label."""
+        return tuple(outcome for outcome in self.outcomes if not outcome.label)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each instance."""
+        return [
+            record_of(one, "name", "family", "label", "kind", "by", "margin", "reason")
+            for one in self.outcomes
+        ]
+
+
+def label(
+    suite: SuiteSource,
+    property: str | Path | None = None,
+    *,
+    budget_seconds: float = 60.0,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    progress: ProgressCallback[LabelOutcome] = ignore,
+) -> LabelledSuite:
+    """Find labels for the instances of a suite that have none: `dokimos label`.
+
+    Takes a suite's folder, or a network and its `property`, which become a suite in the folder `out`
+    (default: in Dokimos' home). Each instance is attacked, then every proof that applies is tried, within
+    `budget_seconds`; a label is written to the suite's `truth/` once the checker and the cross-check have
+    accepted its proof. Instances that stay open are recorded in `open/` and tried again only with a larger
+    budget, so the same call continues where it stopped.
+
+    >>> labelled = dokimos.label("tiny")
+    >>> [(outcome.label, outcome.was_there) for outcome in labelled.outcomes]
+    [('unsat', True), ('sat', True)]
     """
-    return _family(name, CONSTRUCTIONS[name])
+    from dokimos.judging.label_tasks import LabelTask, label_instance
+
+    if not 0 < budget_seconds < 1e6:
+        raise InputError("The budget of an instance must be a positive number of seconds below a million.")
+    found = _suite(suite, property, out)
+    tasks = [LabelTask(found.folder, entry, budget_seconds) for entry in found.entries]
+    outcomes: dict[int, LabelOutcome] = {}
+    for index, outcome in each(label_instance, tasks, jobs=jobs):
+        outcomes[index] = outcome
+        note = f"{outcome.name}: {outcome.label or 'open'}{' (as before)' if outcome.was_there else ''}"
+        progress(ProgressUpdate("labelling", len(outcomes), len(tasks), note, outcome))
+    return LabelledSuite(found, tuple(outcomes[index] for index in range(len(tasks))))
 
 
-def _family(name: str, construction: Construction[Any]) -> Family:
-    theorem = inspect.getdoc(type(construction)) or ""
-    return Family(name, construction.summary, knobs_of(construction.knobs_class), theorem)
-
-
-def list_suites() -> tuple[ShippedSuite, ...]:
-    """List the shipped suites; functions that take a suite also take these names: `dokimos suites`.
-
-    >>> "quick" in [suite.name for suite in dokimos.list_suites()]
-    True
-    """
-    return tuple(map(_shipped, shipped_names()))
-
-
-def _shipped(name: str) -> ShippedSuite:
-    recipe = shipped_recipe(name)
-    families = tuple(sorted({draw.family for draw in recipe.draws}))
-    return ShippedSuite(name, recipe.size, families, recipe.timeout_seconds, recipe.about)
+def _suite(suite: SuiteSource, property: str | Path | None, out: str | Path | None) -> Suite:
+    if property is not None:
+        return pair_suite(Path(str(suite)), Path(property), folder=None if out is None else Path(out))
+    if out is not None:
+        raise InputError(
+            "`out` is only for a network and its property; the labels of a suite are "
+            "written to its own folder."
+        )
+    if not isinstance(suite, Suite) and is_network(suite):
+        raise InputError(
+            f"{suite} is a network; give its property as well: dokimos label NETWORK PROPERTY."
+        )
+    return read_suite(suite)

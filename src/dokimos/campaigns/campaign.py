@@ -1,5 +1,8 @@
 """Runs every planned job that is not finished yet, and records each one as it finishes.
 
+if TYPE_CHECKING:
+    import dokimos
+
 A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/`` while
 jobs run.
 """
@@ -12,21 +15,25 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import only_one
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
+from dokimos.core.records import Table, record_of
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.execution.usage import end_strays
 from dokimos.verifiers.execution.warm_worker import WarmWorkers
-from dokimos.verifiers.script_guard import Permissions
+
+if TYPE_CHECKING:
+    import dokimos
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,11 @@ class Progress:
 
 
 @dataclass(frozen=True, repr=False)
-class Campaign(Brief):
-    """A campaign as stored on disk: its manifest and all finished runs."""
+class Campaign(Brief, Table):
+    """A campaign as stored on disk: its manifest and all finished runs.
+
+    `judge` is the public function of that name, which says what the options are.
+    """
 
     folder: Path
     manifest: Manifest
@@ -52,6 +62,23 @@ class Campaign(Brief):
         if self.manifest.published is not None:
             return len(self.records)
         return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
+
+    def judge(self, **options: Any) -> dokimos.JudgedCampaigns:
+        """Judge every answer: `dokimos.judge`."""
+        import dokimos
+
+        return dokimos.judge(self.folder, **options)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each finished run."""
+        return [
+            record_of(
+                run,
+                *("verifier", "verifier_version", "suite", "instance", "family", "repeat", "answer"),
+                *("wall_seconds", "cpu_seconds", "peak_memory_bytes", "detail"),
+            )
+            for run in self.records
+        ]
 
 
 def read_campaign(folder: Path) -> Campaign:
@@ -101,47 +128,36 @@ def run_campaign(
     suites: Sequence[CampaignSuite],
     verifiers: Sequence[Verifier],
     *,
-    limits: Limits,
     out: Path,
-    own_timeouts: bool = False,
-    jobs: int = 1,
-    repeat: int = 1,
-    cluster: str | None = None,
+    settings: RunSettings,
     again: bool = False,
-    permissions: Permissions | None = None,
     resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
     """Run all verifiers on all instances of `suites`; resume if `out` holds some of the runs.
 
-    `jobs` run at a time, or, with the address of a Dask scheduler in `cluster`, as many as its workers have
-    threads. With `own_timeouts`, every instance has the time limit that its suite gives it. With `again`,
-    recorded runs of these verifiers are set aside first, whatever their version. `permissions` say what
-    verifiers get beyond the usual; on a cluster, the values of environment variables are the worker's own.
+    With `again`, recorded runs of these verifiers are set aside first, whatever their version.
 
     If some runs were recorded before, `resumed` is called once before the first run, with their number and
     the total. `progress` is called in the calling thread after each run is safely recorded. However this
     ends (an error, Ctrl-C, kill -9), the runs recorded so far are kept, no process of a verifier survives,
     and the same call does the rest.
     """
-    if jobs < 1:
-        raise InputError(f"The number of jobs must be at least 1, not {jobs}.")
     if not any(suite.instances for suite in suites) or not verifiers:
         raise InputError("A campaign needs at least one instance and one verifier.")
-    permitted = permissions or Permissions()
-    if cluster is None:
-        permitted.require()
-        _require_guards(verifiers, permitted)
+    if settings.dask is None:
+        settings.require_variables()
+        _require_guards(verifiers, settings)
     elif staying := [verifier.name for verifier in verifiers if verifier.is_warm]:
         raise InputError(f"{staying[0]} can only stay warm on this machine; leave out :warm on a cluster.")
     by_tool = {_tool(verifier): verifier for verifier in verifiers}
     tools = [_tool(verifier) for verifier in verifiers]
-    planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
+    planned = plan(suites, tools, settings)
     with _folder_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         contained(out, "logs").mkdir(exist_ok=True)
         with _alone(out):
-            manifest = describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
+            manifest = describe(suites, tools, settings)
             if (out / "manifest.json").exists():
                 before = read_manifest(out / "manifest.json")
                 if again:
@@ -157,23 +173,20 @@ def run_campaign(
                 todo = [job for job in planned if job.id not in journal.finished]
                 if done := len(planned) - len(todo):
                     resumed(done, len(planned))
-                if cluster is None:
-                    runs = _Runner(by_tool, out.absolute(), journal, permitted).run_all(todo, jobs=jobs)
-                else:
-                    there = ClusterRunner(cluster, by_tool, out.absolute(), journal, permitted)
-                    runs = there.run_all(todo)
-                with contextlib.closing(runs) as finished:
+                place = _Runner if settings.dask is None else ClusterRunner
+                runner = place(by_tool, out.absolute(), journal, settings)
+                with contextlib.closing(runner.run_all(todo)) as finished:
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))
     return read_campaign(out)
 
 
-def _require_guards(verifiers: Sequence[Verifier], permissions: Permissions) -> None:
+def _require_guards(verifiers: Sequence[Verifier], settings: RunSettings) -> None:
     """Raise VerifierUnavailable before the first run if a verifier's scripts would be refused later."""
     for verifier in verifiers:
         verifier.installed_version()
-        guard = None if permissions.trust_scripts else verifier.guard()
+        guard = None if settings.trust_scripts else verifier.guard()
         if guard is not None and not guard.is_ok:
             raise VerifierUnavailable(guard.what)
 
@@ -196,11 +209,11 @@ class _Runner:
     verifiers: Mapping[Tool, Verifier]
     out: Path
     journal: Journal
-    permissions: Permissions
+    settings: RunSettings
 
-    def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
+    def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
         """Run all jobs, in order, several at a time; yields records as they finish."""
-        cancel = threading.Event()
+        cancel, jobs = threading.Event(), self.settings.jobs
         workers = WarmWorkers(self.out / "work", most=jobs)
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")
         waiting = iter(todo)
@@ -223,7 +236,7 @@ class _Runner:
         """Run one job and record it."""
         self.journal.started(job.id, now())
         record = perform(
-            task_of(job, self.permissions),
+            task_of(job, self.settings),
             self.verifiers[job.tool],
             network=planned_content(job.instance.network_path, job.instance.network_sha256),
             property_=planned_content(job.instance.property_path, job.instance.property_sha256),

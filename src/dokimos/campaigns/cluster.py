@@ -37,10 +37,10 @@ from dokimos.campaigns.job import (
 )
 from dokimos.campaigns.journal import Journal, RunRecord
 from dokimos.campaigns.plan import Job, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, VerifierUnavailable, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.script_guard import Permissions
 
 _CONNECTING_SECONDS = 10
 _WORKERS_SECONDS = 60
@@ -59,20 +59,19 @@ class _Returned:
 
 @dataclass
 class ClusterRunner:
-    """Runs jobs on the workers of the scheduler at `address` and records them here."""
+    """Runs jobs on the workers of the scheduler that the settings name, and records them here."""
 
-    address: str
     verifiers: Mapping[Tool, Verifier]
     out: Path
     journal: Journal
-    permissions: Permissions = field(default_factory=Permissions)
+    settings: RunSettings
     _files: dict[str, Any] = field(default_factory=dict)
 
     def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
         """Run all jobs, started in order; yields records as they finish."""
         if not todo:
             return
-        with _connected(self.address) as client:
+        with _connected(self.settings.dask or "") as client:
             yield from self._run_all(client, todo)
 
     def _run_all(self, client: Any, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
@@ -94,7 +93,7 @@ class ClusterRunner:
                     return
                 future = next(finished)
                 job = running.pop(future)
-                returned = _result(future, self.address)
+                returned = _result(future, self.settings.dask or "")
                 for sha in _hashes(job):
                     needed[sha] -= 1
                     if not needed[sha]:
@@ -120,7 +119,7 @@ class ClusterRunner:
         self.journal.started(job.id, now())
         return client.submit(
             _perform_on_worker,
-            task_of(job, self.permissions),
+            task_of(job, self.settings),
             dumps(self.verifiers[job.tool]),
             __version__,
             *(self._files[sha] for sha in _hashes(job)),
@@ -220,7 +219,7 @@ def _perform_on_worker(
         )
     verifier = _unpickled(pickled, task.tool, where)
     require_version(verifier, task.tool, where=where)
-    task.permissions.require(where=where)
+    task.settings.require_variables(where=where)
     work = Path(tempfile.mkdtemp(prefix="dokimos-", dir=worker.local_directory))
     try:
         log = work / "log"

@@ -14,8 +14,9 @@
     timeout = "60s"                   # of each run
     memory = "4GB"
     cpu = "2m"
+    threads = 1                       # of numerical libraries, in each run
     jobs = 2                          # runs at a time
-    repeat = 1                        # `run` only
+    repeat = 1
     budget = "10m"                    # `gate` only
 
 Paths that begin with ./ or ../ are relative to the folder of the file.
@@ -25,14 +26,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core import documents
 from dokimos.core.documents import CheckedTable
 from dokimos.core.errors import InputError
-from dokimos.core.readable import parse_bytes, parse_seconds
+from dokimos.core.readable import parse_bytes, parse_seconds, size_in_words
 from dokimos.suites.entry import read_text
 
 #: The name of the file.
@@ -55,25 +59,15 @@ class ConfiguredVerifier:
 
 
 @dataclass(frozen=True)
-class ConfiguredLimits:
-    """Limits of each run and of the whole; None if the file does not set them."""
-
-    timeout_seconds: float | None = None
-    memory_bytes: int | None = None
-    cpu_seconds: float | None = None
-    budget_seconds: float | None = None
-    jobs: int | None = None
-    repeat: int | None = None
-
-
-@dataclass(frozen=True)
 class Configuration:
-    """The settings of a `dokimos.toml`."""
+    """The settings of a `dokimos.toml`; `given` names the run settings that it sets."""
 
     file: Path
     suites: tuple[str, ...] = ()
     verifiers: tuple[ConfiguredVerifier, ...] = ()
-    limits: ConfiguredLimits = ConfiguredLimits()
+    settings: RunSettings = field(default_factory=RunSettings)
+    given: tuple[str, ...] = ()
+    budget_seconds: float | None = None
     rules: tuple[str, ...] = ()
 
     def verifier(self, given: str) -> str:
@@ -92,11 +86,15 @@ def parse_config(text: str, path: Path) -> Configuration:
     top = CheckedTable(document, text, file=str(path))
     top.expect(("suites", "rules", "verifiers", "limits"))
     suites = top.texts("suites", 'a list of names and folders, such as ["quick"]')
+    limits = top.table("limits")
+    given = _given(limits)
     return Configuration(
         file=path,
         suites=tuple(_placed(each, path) for each in suites),
         verifiers=_verifiers(top, path),
-        limits=_limits(top.table("limits")),
+        settings=RunSettings(**given),
+        given=tuple(given),
+        budget_seconds=_seconds(limits, "budget"),
         rules=top.texts("rules", 'a list of rule sets, such as ["exact"]'),
     )
 
@@ -115,16 +113,18 @@ def _verifiers(top: CheckedTable, path: Path) -> tuple[ConfiguredVerifier, ...]:
     return tuple(found)
 
 
-def _limits(table: CheckedTable) -> ConfiguredLimits:
-    table.expect(("timeout", "memory", "cpu", "budget", "jobs", "repeat"))
-    return ConfiguredLimits(
-        timeout_seconds=_seconds(table, "timeout"),
-        memory_bytes=_bytes(table, "memory"),
-        cpu_seconds=_seconds(table, "cpu"),
-        budget_seconds=_seconds(table, "budget"),
-        jobs=_count(table, "jobs"),
-        repeat=_count(table, "repeat"),
-    )
+def _given(table: CheckedTable) -> dict[str, Any]:
+    """The run settings that the file sets. It cannot grant a verifier more than it would get without it."""
+    table.expect(("timeout", "memory", "cpu", "threads", "jobs", "repeat", "budget"))
+    values = {
+        "timeout_seconds": _seconds(table, "timeout"),
+        "memory_bytes": _bytes(table, "memory"),
+        "cpu_seconds": _seconds(table, "cpu"),
+        "threads": _count(table, "threads"),
+        "jobs": _count(table, "jobs"),
+        "repeat": _count(table, "repeat"),
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _seconds(table: CheckedTable, key: str) -> float | None:
@@ -194,3 +194,100 @@ def _quoted(text: str) -> str:
         for mark in text.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{shown}"'
+
+
+# What the file adds to a command
+
+
+def find_config(given: Path | None) -> tuple[Configuration | None, str]:
+    """The given file, or else the one in the working folder; and a remark, which may be empty.
+
+    A file in a suite's folder may come from someone else, and it says what to run, so it is read only if
+    given.
+    """
+    if given is not None:
+        return read_config(given), ""
+    here = Path(CONFIG_NAME)
+    if not here.is_file():
+        return None, ""
+    if Path("instances.csv").exists() or Path("suite.json").exists():
+        return (
+            None,
+            f"{here}: not read, because this is a suite's folder; give `config` {here} if you trust it.",
+        )
+    return read_config(here), ""
+
+
+@dataclass(frozen=True)
+class SettledRun:
+    """The settings of a run: from the command line, or else from the configuration file.
+
+    `added` are the arguments that the file adds to the command line.
+    """
+
+    suites: tuple[str, ...]
+    verifiers: tuple[str, ...]
+    settings: RunSettings
+    budget_seconds: float | None
+    rules: tuple[str, ...]
+    added: tuple[str, ...] = ()
+
+
+def settle_run(
+    config: Configuration | None,
+    *,
+    suites: Sequence[str],
+    verifiers: Sequence[str],
+    given: Mapping[str, Any],
+    budget_seconds: float | None = None,
+    rules: Sequence[str] = (),
+    unused: Sequence[str] = (),
+) -> SettledRun:
+    """Combine the command line and the configuration file; the command line has precedence.
+
+    `given` are the run settings of the command line; `unused` names what the command has no options for.
+
+    Raises InputError if neither of the two names a suite, or neither names a verifier.
+    """
+    held = config or Configuration(Path(CONFIG_NAME))
+    added: list[str] = [] if suites else [*held.suites]
+    tools = [held.verifier(each) for each in verifiers] or [each.given for each in held.verifiers]
+    for tool in tools:
+        added += [] if tool in verifiers else ["--verifier", tool]
+    for name in held.given:
+        if name not in given and name not in unused:
+            added += [f"--{name.partition('_')[0]}", _in_words(name, getattr(held.settings, name))]
+    if budget_seconds is None and held.budget_seconds is not None and "budget" not in unused:
+        budget_seconds = held.budget_seconds
+        added += ["--budget", f"{budget_seconds:g}"]
+    if not rules and held.rules and "rules" not in unused:
+        added += ["--rules", ",".join(held.rules)]
+    kept = {name: getattr(held.settings, name) for name in held.given if name not in unused}
+    settled = SettledRun(
+        suites=tuple(suites) or held.suites,
+        verifiers=tuple(tools),
+        settings=RunSettings(**{**kept, **given}),
+        budget_seconds=budget_seconds,
+        rules=tuple(rules) or held.rules,
+        added=tuple(added),
+    )
+    for named, what, how in (
+        (settled.suites, "suite", "SUITE"),
+        (settled.verifiers, "verifier", "--verifier"),
+    ):
+        if not named:
+            raise InputError(
+                f"Name a {what} ({how}), or list it in {CONFIG_NAME}, which `dokimos init` writes."
+            )
+    return settled
+
+
+def added_in_words(config: Configuration | None, settled: SettledRun) -> str:
+    """What the file adds to the command line, as it could be typed; empty if it adds nothing."""
+    if config is None or not settled.added:
+        return ""
+    return f"{config.file} adds: {shlex.join(settled.added)}"
+
+
+def _in_words(name: str, value: float) -> str:
+    return size_in_words(int(value)) if name == "memory_bytes" else f"{value:g}"

@@ -5,29 +5,30 @@ from __future__ import annotations
 import shlex
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from dokimos.campaigns.job import JobTask, perform
 from dokimos.campaigns.plan import Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.base import Finding, Verifier
-from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.runners.command_line_smoke import (
     QUERIES,
     TIMEOUT_SECONDS,
     write_network,
     write_property,
 )
-from dokimos.verifiers.script_guard import Permissions
 
 _FAILURES = (Answer.ERROR, Answer.UNSUPPORTED)
 
 
-def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple[Finding, ...]:
+def try_out(verifier: Verifier, settings: RunSettings | None = None) -> tuple[Finding, ...]:
     """Its answers to one query that is `sat` and one that is `unsat`; stops at the first problem.
 
     Answering neither of them is a problem as well.
     """
+    settings = replace(settings or RunSettings(), timeout_seconds=None)
     findings: list[Finding] = []
     any_answered = False
     run = f"dokimos run disjuncts --verifier {shlex.quote(verifier.called_as)} --out tried"
@@ -47,11 +48,11 @@ def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple
                     family="smoke",
                     tool=tool,
                     repeat=0,
-                    limits=Limits(wall_seconds=TIMEOUT_SECONDS),
+                    limits=settings.limits(TIMEOUT_SECONDS),
                     network_name=network.name,
                     property_name=asked.name,
                     origin=asked,
-                    permissions=permissions or Permissions(),
+                    settings=settings,
                 ),
                 verifier,
                 network=network.read_bytes(),

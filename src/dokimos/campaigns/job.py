@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Job, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.core.inputs import contained, read_regular
@@ -23,7 +24,7 @@ from dokimos.verifiers.conversions import in_vnnlib1
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 from dokimos.verifiers.execution.process import Cancel, run_limited
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
-from dokimos.verifiers.script_guard import Permissions, allowed_environment, names_of
+from dokimos.verifiers.script_guard import allowed_environment, names_of
 
 #: A disk with less free space than this counts as full.
 _FULL_BYTES = 1 << 16
@@ -50,11 +51,11 @@ class JobTask:
     network_name: str
     property_name: str
     origin: Path
-    permissions: Permissions = field(default_factory=Permissions)
+    settings: RunSettings = field(default_factory=RunSettings)
 
 
-def task_of(job: Job, permissions: Permissions) -> JobTask:
-    """The task for a job, with these permissions for its verifier."""
+def task_of(job: Job, settings: RunSettings) -> JobTask:
+    """The task for a job under these settings."""
     paths = job.instance.network_path, job.instance.property_path
     network_name, property_name = (path.name.removesuffix(".gz") for path in paths)
     return JobTask(
@@ -68,7 +69,7 @@ def task_of(job: Job, permissions: Permissions) -> JobTask:
         network_name=network_name,
         property_name=property_name,
         origin=job.instance.property_path.absolute(),
-        permissions=permissions,
+        settings=settings,
     )
 
 
@@ -160,7 +161,7 @@ def perform(
         query = _query(task, *copies, folder)
         invocation = verifier.command(query)
         invocation.write_files(folder)
-        passed = allowed_environment(verifier.variables, task.permissions.pass_env)
+        passed = allowed_environment(verifier.variables, task.settings.pass_env)
         if workers is None or not verifier.is_warm:
             outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel), 0
         else:
@@ -184,8 +185,8 @@ def perform(
         variables=names_of(passed),
         guard=invocation.guard,
         warm=warm,
-        pass_env=task.permissions.pass_env,
-        trust_scripts=task.permissions.trust_scripts,
+        pass_env=task.settings.pass_env,
+        trust_scripts=task.settings.trust_scripts,
     )
 
 
@@ -260,7 +261,7 @@ def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path)
         threads=limits.threads,
         cpu_seconds=limits.cpu_seconds,
         origin=task.origin,
-        trust_scripts=task.permissions.trust_scripts,
+        trust_scripts=task.settings.trust_scripts,
     )
 
 

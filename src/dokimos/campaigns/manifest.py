@@ -14,6 +14,7 @@ import psutil
 from dokimos import __version__
 from dokimos.campaigns.journal import Seconds
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
@@ -98,16 +99,25 @@ class Manifest:
     repeat: Count
     published: PublishedSource | None = None
 
+    @property
+    def settings(self) -> RunSettings:
+        """The settings that decide what its runs are; what changes only where they run is not recorded."""
+        return RunSettings(
+            timeout_seconds=None if self.own_timeouts else self.limits.wall_seconds,
+            memory_bytes=self.limits.memory_bytes,
+            cpu_seconds=self.limits.cpu_seconds,
+            threads=self.limits.threads,
+            repeat=self.repeat,
+        )
+
 
 def describe(
     suites: Sequence[CampaignSuite],
     tools: Sequence[Tool],
-    *,
-    limits: Limits,
-    repeat: int,
-    own_timeouts: bool = False,
+    settings: RunSettings,
 ) -> Manifest:
     """The manifest of a campaign that starts now."""
+    longest = max((i.timeout_seconds for suite in suites for i in suite.instances), default=1.0)
     return Manifest(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         dokimos_version=__version__,
@@ -118,11 +128,11 @@ def describe(
             )
             for suite in suites
         ),
-        instances=_by_content(suites, own_timeouts=own_timeouts),
+        instances=_by_content(suites, own_timeouts=settings.own_timeouts),
         verifiers=tuple(tools),
-        limits=limits,
-        own_timeouts=own_timeouts,
-        repeat=repeat,
+        limits=settings.limits(longest),
+        own_timeouts=settings.own_timeouts,
+        repeat=settings.repeat,
     )
 
 
@@ -187,7 +197,7 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     if changes:
         raise InputError(
             f"The campaign in {folder} was started differently: {'; '.join(changes)}; run it as it "
-            "was started, give --again if a verifier has changed, or choose another folder with --out."
+            "was started, give `again` if a verifier has changed, or choose another folder for `out`."
         )
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(
@@ -229,7 +239,7 @@ def require_what_was_run(
             if found_sha256 != expected:
                 raise UnreadableFile(
                     path,
-                    "it is not the file that was run; restore it, or give the suite's folder with --suite.",
+                    "it is not the file that was run; restore it, or give the suite's folder in `suites`.",
                 )
 
 

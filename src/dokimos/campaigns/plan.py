@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
 
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.verifiers.execution.limits import Limits
 
@@ -97,38 +98,32 @@ class Job:
 def plan(
     suites: Sequence[CampaignSuite],
     tools: Sequence[Tool],
-    *,
-    limits: Limits,
-    repeat: int,
-    own_timeouts: bool = False,
+    settings: RunSettings,
 ) -> tuple[Job, ...]:
     """All jobs, interleaved so that stopping anywhere leaves a fair comparison.
 
     Repetitions come one after the other. Within a repetition, families take turns, so that none is left for
     the end; each instance is given to all tools before the next one, and the tool that goes first rotates.
-    With `own_timeouts`, each instance has the time limit of its suite, instead of that in `limits`.
     """
-    if repeat < 1:
-        raise InputError(f"The number of repetitions must be at least 1, not {repeat}.")
     _require_distinct("suite", [suite.name for suite in suites])
     for suite in suites:
         _require_distinct("instance", [instance.name for instance in suite.instances])
     _require_distinct("verifier", [tool.name for tool in tools])
     occurrence = _occurrences(suites)
     jobs = []
-    for round_number in range(repeat):
+    for round_number in range(settings.repeat):
         for k, (suite_name, instance) in enumerate(_families_take_turns(suites)):
             first = (k + round_number) % len(tools) if tools else 0
-            own = replace(limits, wall_seconds=instance.timeout_seconds) if own_timeouts else limits
+            limits = settings.limits(instance.timeout_seconds)
             for tool in (*tools[first:], *tools[:first]):
                 identity = job_id(
                     instance,
                     tool,
-                    limits=own,
+                    limits=limits,
                     repeat=round_number,
                     occurrence=occurrence[suite_name, instance.name],
                 )
-                jobs.append(Job(identity, suite_name, instance, tool, round_number, own))
+                jobs.append(Job(identity, suite_name, instance, tool, round_number, limits))
     return tuple(jobs)
 
 

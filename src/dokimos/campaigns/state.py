@@ -43,6 +43,30 @@ class Glance:
         """How many runs the finished campaign has."""
         return sum(self.planned.values())
 
+    @property
+    def in_words(self) -> str:
+        """How many runs are done and left, and how long that will take."""
+        done, to_go = len(self.records), self.total - len(self.records)
+        share = f"{done} of {self.total} runs done"
+        if self.state is State.FINISHED:
+            return f"finished: {share}"
+        if self.state is State.STOPPED:
+            return (
+                f"interrupted: {share}, {to_go} to go, and no process on this machine is running it; "
+                "the same `dokimos run` command continues it"
+            )
+        if self.seconds_left is None:
+            return f"running: {share}, {to_go} to go"
+        return f"running: {share}, {to_go} to go, about {duration(self.seconds_left)} left"
+
+
+def duration(value: float) -> str:
+    """A remaining time, roughly."""
+    if value < 90:
+        return f"{max(round(value), 1)} s"
+    minutes = round(value / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
 
 def glance(folder: Path, now: datetime) -> Glance:
     """The present state of the campaign in `folder`. Raises UnreadableFile if there is none."""

@@ -58,19 +58,21 @@ def _run() -> int:
 def _command() -> int:
     import typer
 
-    from dokimos.cli.app import app
-    from dokimos.cli.completion import answer_shells, command_for
-    from dokimos.cli.streams import complain
+    from dokimos.cli.app import command_line
+    from dokimos.cli.streams import complain, in_options
     from dokimos.core.errors import DokimosError, InvalidProof
 
     # This is the only usage error that typer exports; its base class covers all the others.
-    answer_shells()
+    if os.environ.get("_DOKIMOS_COMPLETE"):
+        from typer._completion_classes import completion_init
+
+        completion_init()
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         # Not in standalone mode: that would take four lines to say what is wrong with the arguments.
-        return command_for(app, sys.argv[1:])(prog_name="dokimos", standalone_mode=False) or 0
+        return command_line()(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
-        complain(f"dokimos: {error}")
+        complain(f"dokimos: {in_options(str(error))}")
         return 1 if isinstance(error, InvalidProof) else 2
     except usage_error as error:
         complain(_usage(error))

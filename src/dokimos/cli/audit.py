@@ -59,11 +59,16 @@ def audit(
     """
     import dokimos
     from dokimos.cli.output import listed, one_interrupt, progress_bar
+    from dokimos.core.files import expect_writable
     from dokimos.core.readable import parse_seconds, printable
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.published import Penalties, file_headline, file_rows, file_table
     from dokimos.suites.folder import LintSeverity
 
+    for path in (html, json_file, sarif):
+        if path is not None:
+            made = None if results is None else out
+            expect_writable(path, what="report", example="audit.html", made=made)
     with progress_bar("auditing") as show, one_interrupt():
         audited = dokimos.audit(
             folder,
@@ -72,12 +77,10 @@ def audit(
             not_scored=not_scored or (),
             rules=None if rules is None else listed(rules),
             label_seconds=None if label is None else parse_seconds(label),
-            html=html,
-            json=json_file,
-            sarif=sarif,
             jobs=jobs,
             progress=show,
         )
+        audited.write(html=html, json=json_file, sarif=sarif)
     with printout("audit", as_json) as said:
         for finding in audited.findings:
             if finding.severity is LintSeverity.ERROR:
@@ -150,14 +153,16 @@ def release(
     with starting_over(), progress_bar("checking") as show:
         released = dokimos.release(
             suite,
-            out,
+            out=out,
             campaigns=run or (),
-            title=title,
-            licence=licence,
-            authors=author or (),
-            version=version,
-            published=date,
-            url=url,
+            settings=dokimos.ReleaseSettings(
+                title=title,
+                licence=licence,
+                authors=tuple(author or ()),
+                version=version,
+                published=date,
+                url=url,
+            ),
             jobs=jobs,
             progress=show,
         )

@@ -5,16 +5,11 @@ A shell calls `dokimos` itself, with an environment variable (`_DOKIMOS_COMPLETE
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from copy import copy
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.main import get_command, get_command_name
 
 
 class Shell(Enum):
@@ -38,38 +33,47 @@ def completion(
     typer.echo(script)
 
 
-def answer_shells() -> None:
-    """Set up completion, if a shell is asking for it."""
-    if os.environ.get("_DOKIMOS_COMPLETE"):
-        from typer._completion_classes import completion_init
+def _complete(kind: str, incomplete: str, *, several: bool = False) -> list[str]:
+    """The names of this kind that begin like the word; with `several`, like the last in a list."""
+    from dokimos.api.names import NameKind, known_names
 
-        completion_init()
-
-
-def _completing(kind: str, *, several: bool = False, folders: bool = False) -> Callable[[str], list[str]]:
-    """A function that completes a word to names of this kind.
-
-    With `several`, the word is a list separated by commas, and its last name is completed; with `folders`,
-    folders are offered as well.
-    """
-
-    def complete(incomplete: str) -> list[str]:
-        from dokimos.api.known_names import NameKind, known_names
-
-        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        names = [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]
-        return names + (_folders(incomplete) if folders else [])
-
-    return complete
+    before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+    return [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]
 
 
-suite_names = _completing("suite", folders=True)
-shipped_suite_names = _completing("suite")
-family_names = _completing("family")
-verifier_names = _completing("verifier")
-data_set_names = _completing("data set")
-attack_names = _completing("attack", several=True)
-rule_set_names = _completing("rule set", several=True)
+def suite_names(incomplete: str) -> list[str]:
+    """Shipped suites, and folders."""
+    return _complete("suite", incomplete) + _folders(incomplete)
+
+
+def shipped_suite_names(incomplete: str) -> list[str]:
+    """Shipped suites."""
+    return _complete("suite", incomplete)
+
+
+def family_names(incomplete: str) -> list[str]:
+    """Families of instances."""
+    return _complete("family", incomplete)
+
+
+def verifier_names(incomplete: str) -> list[str]:
+    """Verifiers of the catalogue."""
+    return _complete("verifier", incomplete)
+
+
+def data_set_names(incomplete: str) -> list[str]:
+    """Data sets."""
+    return _complete("data set", incomplete)
+
+
+def attack_names(incomplete: str) -> list[str]:
+    """Attacks, separated by commas."""
+    return _complete("attack", incomplete, several=True)
+
+
+def rule_set_names(incomplete: str) -> list[str]:
+    """Rule sets, separated by commas."""
+    return _complete("rule set", incomplete, several=True)
 
 
 def _folders(incomplete: str) -> list[str]:
@@ -83,39 +87,3 @@ def _folders(incomplete: str) -> list[str]:
     return [
         f"{lead}{name}" for name in inside if name.startswith(start) and (start or not name.startswith("."))
     ]
-
-
-# Builds the command that is asked for, and no other: building them all takes longer than many of them
-
-
-def narrowed(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
-    """The part of a command line that these words call: all of it, unless they begin with a name in it.
-
-    Where a group is followed by no name in it, the part is the whole group, which says what is wrong.
-    """
-    if not words:
-        return app
-    commands = [each for each in app.registered_commands if _name_of(each) == words[0]]
-    groups = [copy(each) for each in app.registered_groups if each.name == words[0]]
-    if not commands and not groups:
-        return app
-    for group in groups:
-        assert group.typer_instance is not None
-        group.typer_instance = narrowed(group.typer_instance, words[1:])
-    part = copy(app)
-    part.registered_commands, part.registered_groups = commands, groups
-    return part
-
-
-def command_for(app: typer.Typer, words: Sequence[str]) -> Callable[..., Any]:
-    """What runs these words; a process that runs the same command again builds it once."""
-    return _built(app, *words[:2])
-
-
-@lru_cache(maxsize=64)
-def _built(app: typer.Typer, *words: str) -> Callable[..., Any]:
-    return get_command(narrowed(app, words))
-
-
-def _name_of(command: Any) -> str:
-    return command.name or get_command_name(command.callback.__name__)

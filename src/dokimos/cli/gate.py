@@ -9,17 +9,14 @@ import typer
 
 from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.options import (
-    DEFAULT_MEMORY_BYTES,
     ConfigFile,
-    Memory,
+    Given,
     Only,
-    PassEnv,
-    RunsAtATime,
-    Timeout,
-    TrustScripts,
+    run_options,
     settled,
 )
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 # `dokimos gate`: one command for CI, with an exit code that means something
 
 
+@run_options()
 def gate(
     suite: Annotated[
         list[str] | None,
@@ -66,9 +64,7 @@ def gate(
             "10m or 1h; the most telling come first."
         ),
     ] = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    jobs: RunsAtATime = None,
+    given: Given = None,
     rules: Annotated[
         str,
         typer.Option(
@@ -77,8 +73,6 @@ def gate(
         ),
     ] = "",
     only: Only = None,
-    pass_env: PassEnv = None,
-    trust_scripts: TrustScripts = False,
     as_json: Json = False,
 ) -> None:
     """Run verifiers on suites, judge their answers, and fail if a verifier may not pass.
@@ -89,41 +83,33 @@ def gate(
     contradicts one whose check did not end.
     """
     import dokimos
-    from dokimos.api.campaigns import ConfiguredLimits
     from dokimos.cli.output import listed, one_interrupt, progress_bar
-    from dokimos.core.readable import parse_bytes, parse_seconds
+    from dokimos.core.files import expect_writable, write_whole
     from dokimos.judging.gate import GateFindingKind
     from dokimos.reports.exports import headline, in_order
 
-    limits = ConfiguredLimits(
-        timeout_seconds=timeout,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        budget_seconds=None if budget is None else parse_seconds(budget),
-        jobs=jobs,
+    for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
+        if path is not None:
+            expect_writable(path, what=what, example="gate.xml", made=out)
+            if path.is_file():
+                write_whole(path, "", what=f"the {what}")  # not what an earlier gate said
+    taken = settled(
+        config, suite, verifier, given=given or {}, budget=budget, rules=listed(rules), unused=()
     )
-    unused = ("cpu_seconds", "repeat")
-    taken = settled(config, suite, verifier, limits, rules=listed(rules), unused=unused)
-    limits = taken.limits
     with progress_bar("running") as show, one_interrupt():
         outcome = dokimos.gate(
             taken.suites,
             taken.verifiers,
-            out,
+            out=out,
+            settings=taken.settings,
             baseline=baseline,
             update_baseline=update_baseline,
-            junit=junit,
-            markdown=markdown,
-            html=html,
-            budget_seconds=limits.budget_seconds,
+            budget_seconds=taken.budget_seconds,
             rules=taken.rules,
-            timeout_seconds=limits.timeout_seconds,
-            memory_bytes=limits.memory_bytes or DEFAULT_MEMORY_BYTES,
-            jobs=limits.jobs or 1,
             only=only or (),
-            pass_env=pass_env or (),
-            trust_scripts=trust_scripts,
             progress=show,
         )
+        outcome.write(junit=junit, markdown=markdown, html=html)
     found = in_order(outcome.findings)
     with printout("gate", as_json) as said:
         said.table("findings", map(_row, found))
@@ -147,10 +133,6 @@ def _row(finding: GateFinding) -> dict[str, object]:
 # `dokimos verifiers`: which are known, which are installed, and how to get the others
 
 
-app = typer.Typer(help="List the known verifiers, which of them are installed, and how to get the others.")
-
-
-@app.callback(invoke_without_command=True)
 def verifiers(context: typer.Context, as_json: Json = False) -> None:
     """List the known verifiers, which of them are installed, and how to get the others."""
     if context.invoked_subcommand is not None:
@@ -170,7 +152,6 @@ def verifiers(context: typer.Context, as_json: Json = False) -> None:
         out.table("verifiers", found, table)
 
 
-@app.command()
 def install(
     name: Annotated[
         str,
@@ -184,7 +165,7 @@ def install(
     typer.echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
 
 
-@app.command()
+@run_options("pass_env", "trust_scripts")
 def doctor(
     name: Annotated[
         str,
@@ -192,20 +173,19 @@ def doctor(
             help="The verifier to examine, written as for --verifier.", autocompletion=verifier_names
         ),
     ],
-    pass_env: PassEnv = None,
-    trust_scripts: TrustScripts = False,
+    given: Given = None,
     as_json: Json = False,
 ) -> None:
     """Report what is wrong with a verifier on this machine, and how to fix it. Exit code 1 on a problem."""
     import dokimos
 
-    found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
+    found = dokimos.diagnose_verifier(name, settings=dokimos.RunSettings(**given or {}))
     with printout("verifiers doctor", as_json) as out:
         out.table("findings", found.findings)
         for finding in found.findings:
             out.line(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
             if finding.remedy:
-                out.line(f"      what to do: {finding.remedy}")
+                out.line(f"      what to do: {in_options(finding.remedy)}")
         out.line(f"environment variables that it gets: {', '.join(found.variables)}")
         if not found.can_be_run:
             raise typer.Exit(1)

@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.api.hiding import Assessment, AttackedSuite, HideSettings
+    from dokimos.api.counterexamples import Assessment, AttackedSuite, HideSettings
 
 
 def hide(
@@ -61,12 +61,6 @@ def hide(
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
     ] = None,
-    ablate: Annotated[
-        bool,
-        typer.Option(
-            "--ablate", help="Also train without each of the paper's two ideas, and show a table."
-        ),
-    ] = False,
     soundness: Annotated[
         bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench, and show a table.")
     ] = False,
@@ -85,7 +79,7 @@ def hide(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.api.hiding import HideSettings, parse_shape
+    from dokimos.api.counterexamples import HideSettings, parse_shape
     from dokimos.cli.output import listed, progress_bar
     from dokimos.core.errors import InputError
     from dokimos.core.readable import parse_seconds
@@ -128,24 +122,12 @@ def hide(
     with progress_bar("hiding") as show, printout("hide", as_json) as said:
         if soundness:
             settings_done = []
-            for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
+            for one in dokimos.hide_soundness(out=out, settings=settings, only=listed(only), progress=show):
                 settings_done.append(one)
-                said.line(
-                    f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven; published: "
-                    f"{one.published}"
-                )
+                said.line(f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven")
             said.table("settings", settings_done)
             return
-        if ablate:
-            rows = dokimos.ablate_hiding(out, settings, progress=show)
-            said.table("ablation", rows)
-            said.line("margin at the plant, trained on: planted, proven, hidden")
-            for row in rows:
-                lead = "two-sided" if row.two_sided else "one-sided"
-                window = "the window" if row.sliding else "the last attack"
-                said.line(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
-            return
-        made = dokimos.hide(out, settings, progress=show)
+        made = dokimos.hide(out=out, settings=settings, progress=show)
         for sentence in _made(out, made.was_there, len(made.suite.entries), dict(made.report), settings):
             said.line(sentence)
 

@@ -1,4 +1,4 @@
-"""`dokimos law`: check, format, test, prove and replay laws, and start new ones from templates."""
+"""`dokimos law`: lint, format, test, prove and replay laws, and start new ones from templates."""
 
 from __future__ import annotations
 
@@ -8,27 +8,17 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.law_guide import guide
-from dokimos.cli.law_study import study
-from dokimos.cli.law_test import fuzz, repair, test
-from dokimos.cli.law_train import train
-from dokimos.cli.law_verify import export, recheck, verify
 from dokimos.cli.options import DomainOption, Laws, NoCode
 
-app = typer.Typer(help="Laws: what must hold for a model across several predictions.", no_args_is_help=True)
-for command in (export, fuzz, guide, recheck, repair, study, train, verify):
-    app.command()(command)
 
-
-@app.command()
-def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
+def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
     """Parse and check laws, and report what is wrong with each, with line, column and a caret.
 
     Exit code 1 if a law is wrong, 2 if a law cannot be checked because its file or domain cannot be read.
     """
     import dokimos
 
-    checked = dokimos.check_law(laws, domain=domain, allow_code=not no_code)
+    checked = dokimos.lint_law(laws, domain=domain, allow_code=not no_code)
     for one in checked:
         if one.law is None:
             typer.echo(str(one.error))
@@ -43,7 +33,6 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
         raise typer.Exit(1)
 
 
-@app.command()
 def fmt(
     laws: Laws,
     check_only: Annotated[
@@ -60,10 +49,6 @@ def fmt(
         raise typer.Exit(1)
 
 
-app.command()(test)
-
-
-@app.command()
 def replay(
     files: Annotated[list[Path], typer.Argument(help="Files written by `dokimos law test --out`.")],
     model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
@@ -95,7 +80,6 @@ def replay(
         raise typer.Exit(1)
 
 
-@app.command()
 def new(
     template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
     feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
@@ -115,10 +99,9 @@ def new(
     if out is None:
         typer.echo(text, nl=False)
     else:
-        typer.echo(f"{out}: written; check it with: dokimos law check {out}")
+        typer.echo(f"{out}: written; check it with: dokimos law lint {out}")
 
 
-@app.command()
 def init(
     data: Annotated[Path, typer.Argument(help="A CSV file whose first line names the columns.")],
     target: Annotated[str, typer.Option(help="The column that a model predicts.")],
@@ -134,7 +117,6 @@ def init(
     typer.echo(f"Test your model with: dokimos law test {quote(str(out))} --model MODEL.pkl")
 
 
-@app.command()
 def convert(
     model: Annotated[
         Path, typer.Argument(help="A pickle that you trust: a scikit-learn tree or ensemble.")
@@ -149,7 +131,7 @@ def convert(
     """
     import dokimos
 
-    made = dokimos.convert_model(model, out, domain=domain)
+    made = dokimos.convert_model(model, out=out, domain=domain)
     on = f"{made.rows:,} row{'s' * (made.rows != 1)} and {made.random:,} random records"
     typer.echo(
         f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes; decides as {model} "

@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from dokimos.api.laws import TestedLaw, TestedLaws
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.laws.repair.repairing import RepairedModel
+    from dokimos.laws.repair.repair import RepairedModel
 
 
 # `dokimos law test`: tests laws on a model
@@ -31,10 +31,6 @@ def test(
     budget: Annotated[int, typer.Option(help="How many tests to run of each law.", min=1)] = 5000,
     seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
     source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
-    search: Annotated[
-        str,
-        typer.Option(help="How cases are chosen: random, margin (close to another decision) or coverage."),
-    ] = "random",
     exhaustive: Annotated[
         bool | None,
         typer.Option(help="Whether to try every possible draw (default: if the budget allows it)."),
@@ -68,13 +64,12 @@ def test(
         one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.cli.output import say
-    from dokimos.laws.engine.results import LawSettings
+    from dokimos.laws.engine.law_results import LawSettings
 
     settings = LawSettings(
         budget=budget,
         seed=seed,
         source=source,
-        search=search,
         exhaustive=exhaustive,
         keep=keep,
         by=tuple(by or ()),
@@ -150,8 +145,8 @@ def repair(
     import dokimos
     from dokimos.core.errors import InputError
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
-    from dokimos.laws.repair.repairing import RepairSettings
-    from dokimos.laws.repair.training import RepairWay
+    from dokimos.laws.repair.repair import RepairSettings
+    from dokimos.laws.repair.repair_task import RepairWay
     from dokimos.laws.reporting.terminal import repair_table
 
     if way not in [each.value for each in RepairWay]:
@@ -211,5 +206,5 @@ def fuzz(
             shown = update.done
             say(update.note)
 
-    pool = dokimos.fuzz_domain(domain, out, model=model, size=size, seed=seed, progress=progress)
+    pool = dokimos.fuzz_domain(domain, out=out, model=model, size=size, seed=seed, progress=progress)
     typer.echo(f"{out}: {pool.records:,} records; use them with: --source pool:{out}")

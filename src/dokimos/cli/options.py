@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dokimos.cli.completion import suite_names
 
 if TYPE_CHECKING:
-    from dokimos.api.campaigns import SettledRun
-    from dokimos.campaigns.config_file import ConfiguredLimits
+    from dokimos.campaigns.config_file import SettledRun
 
 
 # Arguments and options that several commands on suites and campaigns share
@@ -39,22 +41,6 @@ PluginProofs = Annotated[
 # Options that all commands that run verifiers share
 
 
-#: The default memory limit of a run.
-DEFAULT_MEMORY_BYTES = 4_000_000_000
-PassEnv = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pass-env",
-        metavar="NAME",
-        help="Pass this environment variable on to verifiers; repeatable.",
-    ),
-]
-TrustScripts = Annotated[
-    bool,
-    typer.Option(
-        "--trust-scripts", help="Run the scripts of tools in folders as they are, without a guard."
-    ),
-]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -62,30 +48,144 @@ ConfigFile = Annotated[
         help="A dokimos.toml with suites, verifiers and limits (default: the one in this folder).",
     ),
 ]
-Timeout = Annotated[
-    float | None, typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001)
-]
-Memory = Annotated[str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")]
-RunsAtATime = Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)]
 Only = Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")]
+
+
+#: One option for each field of `RunSettings`: its name there, and what it takes.
+_RUN_OPTIONS: dict[str, tuple[str, Any]] = {
+    "timeout": (
+        "timeout_seconds",
+        Annotated[
+            float | None,
+            typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001),
+        ],
+    ),
+    "memory": (
+        "memory_bytes",
+        Annotated[str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")],
+    ),
+    "cpu": (
+        "cpu_seconds",
+        Annotated[
+            float | None,
+            typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
+        ],
+    ),
+    "threads": (
+        "threads",
+        Annotated[
+            int | None,
+            typer.Option(help="Threads of numerical libraries in each run (default: 1).", min=1),
+        ],
+    ),
+    "jobs": (
+        "jobs",
+        Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)],
+    ),
+    "repeat": (
+        "repeat",
+        Annotated[
+            int | None,
+            typer.Option(help="How many times to run each verifier on each instance (default: 1).", min=1),
+        ],
+    ),
+    "dask": (
+        "dask",
+        Annotated[
+            str | None,
+            typer.Option(
+                help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of on this machine."
+            ),
+        ],
+    ),
+    "pass_env": (
+        "pass_env",
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--pass-env",
+                metavar="NAME",
+                help="Pass this environment variable on to verifiers; repeatable.",
+            ),
+        ],
+    ),
+    "trust_scripts": (
+        "trust_scripts",
+        Annotated[
+            bool,
+            typer.Option(
+                "--trust-scripts", help="Run the scripts of tools in folders as they are, without a guard."
+            ),
+        ],
+    ),
+}
+Command = Callable[..., None]
+#: The run settings that a command was given; `run_options` puts their options in its place.
+Given = dict[str, Any] | None
+
+
+def run_options(*names: str) -> Callable[[Command], Command]:
+    """Give a command the options of `RunSettings` (all, or those named) in the place of its `given`.
+
+    The command gets what was given, by the fields' names and in their types.
+    """
+    chosen = {name: _RUN_OPTIONS[name] for name in names or _RUN_OPTIONS}
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def call(**words: Any) -> None:
+            from dokimos.core.readable import parse_bytes
+
+            values = {field: words.pop(name) for name, (field, _) in chosen.items()}
+            given = {field: value for field, value in values.items() if value}
+            if (memory := values.get("memory_bytes")) is not None:
+                given["memory_bytes"] = parse_bytes(memory)
+            command(**words, given=given)
+
+        own = inspect.signature(command, eval_str=True).parameters
+        options = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False if name == "trust_scripts" else None,
+                annotation=annotation,
+            )
+            for name, (_, annotation) in chosen.items()
+        ]
+        taken = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.values()]
+        place = list(own).index("given")
+        taken[place : place + 1] = options
+        call.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in taken}
+        return call
+
+    return decorated
 
 
 def settled(
     config: Path | None,
     suites: list[str] | None,
     verifiers: list[str] | None,
-    limits: ConfiguredLimits,
     *,
+    given: Mapping[str, Any],
+    budget: str | None = None,
     rules: list[str],
     unused: tuple[str, ...],
 ) -> SettledRun:
     """What to run. What the configuration file adds to the command line is printed before the first run."""
     from dokimos.api.campaigns import added_in_words, find_config, settle_run
     from dokimos.cli.output import say
+    from dokimos.core.readable import parse_seconds
 
     found, remark = find_config(config)
     run = settle_run(
-        found, suites=suites or (), verifiers=verifiers or (), limits=limits, rules=rules, unused=unused
+        found,
+        suites=suites or (),
+        verifiers=verifiers or (),
+        given=given,
+        budget_seconds=None if budget is None else parse_seconds(budget),
+        rules=rules,
+        unused=unused,
     )
     for line in filter(None, (remark, added_in_words(found, run))):
         say(line)
@@ -140,10 +240,11 @@ def show_radius(radius: float) -> str:
 # Arguments and options that several commands of `dokimos law` share
 
 
-STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
 Laws = Annotated[
     list[Path],
-    typer.Argument(help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."),
+    typer.Argument(
+        help="Files of laws (.law, .nom), folders of them, or a shipped domain: compas, german_credit."
+    ),
 ]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")

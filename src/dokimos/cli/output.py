@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dokimos.cli import INTERRUPTED
-from dokimos.cli.streams import heard, paused
+from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -43,9 +43,8 @@ def console() -> Console:
 
 def say(message: str) -> None:
     """Print one line of progress; if it cannot be written, it is dropped and the work continues."""
-    heard()
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(in_options(message), file=sys.stderr, flush=True)
     except BrokenPipeError:
         raise
     except OSError:
@@ -113,7 +112,7 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar, paused():
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(stage, total=None, note="")
 
         def show(update: ProgressUpdate[object]) -> None:
@@ -192,7 +191,6 @@ class Printout:
         if self._as_json:
             self._document["lines"].append(sentence)
         else:
-            heard()
             typer.echo(sentence)
 
     def shown(self, lines: Iterable[RenderableType]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.difficulty.profiling import MeasuredProfile
+    from dokimos.difficulty.profiles import MeasuredProfile
     from dokimos.suites.facts import Measurement
 
 

@@ -12,13 +12,8 @@ from dokimos.cli.options import parse_limits, parse_number, parse_numbers, show_
 from dokimos.cli.output import Json, Printout, printout
 
 if TYPE_CHECKING:
-    from dokimos.api.data import PropertySuite
+    from dokimos.api.models import PropertySuite
 
-
-app = typer.Typer(
-    help="Benchmarks from your own model and data; every label that is written is proven.",
-    no_args_is_help=True,
-)
 
 Model = Annotated[Path, typer.Option(help="The network (.onnx).")]
 Data = Annotated[
@@ -66,7 +61,7 @@ Restarts = Annotated[int, typer.Option(help="How many starting points PGD has fo
 Steps = Annotated[int, typer.Option(help="How many steps PGD takes.", min=1)]
 
 
-def _at_radius(style: str) -> Callable[..., None]:
+def _at_radius(style: str, about: str) -> Callable[..., None]:
     """The command for a style whose radius is given."""
 
     def command(
@@ -88,25 +83,25 @@ def _at_radius(style: str) -> Callable[..., None]:
         vnnlib: VnnLib = "1",
         as_json: Json = False,
     ) -> None:
-        radii, bounded = parse_numbers(epsilon), parse_limits(limits)
-        attack = {"restarts": restarts, "steps": steps}
-        kept = {"labelled_only": labelled_only, "twins": twins, "drop_easy": drop_easy, "vnnlib": vnnlib}
-        drawn = {"count": count, "seed": seed, "normalise": normalise, "limits": bounded}
-        given = {"epsilon": radii, **attack, **kept, **drawn}
-        _make(style, model, data, out, timeout, budget, given, as_json)
+        attack: dict[str, Any] = {"restarts": restarts, "steps": steps}
+        kept: dict[str, Any] = {"labelled_only": labelled_only, "twins": twins}
+        kept |= {"drop_easy": drop_easy, "vnnlib": vnnlib}
+        kept |= {"normalise": normalise, "limits": parse_limits(limits)}
+        drawn = {"epsilon": parse_numbers(epsilon), "count": count, "seed": seed}
+        _make(style, model, data, out, timeout, budget, drawn, {**attack, **kept}, as_json)
 
+    command.__doc__ = about
     return command
 
 
-_COMMANDS = {
-    "pgd": "Take correctly classified records that resist PGD, as in the CIFAR-10 ResNet benchmark.",
-    "radius": "Take balls around correctly classified records, as in mnistfc; give one or more radii.",
-}
-for _name, _help in _COMMANDS.items():
-    app.command(_name, help=_help)(_at_radius(_name))
+pgd = _at_radius(
+    "pgd", "Take correctly classified records that resist PGD, as in the CIFAR-10 ResNet benchmark."
+)
+radius = _at_radius(
+    "radius", "Take balls around correctly classified records, as in mnistfc; give one or more radii."
+)
 
 
-@app.command("oval")
 def oval(
     model: Model,
     data: Data,
@@ -133,10 +128,11 @@ def oval(
     shares = parse_numbers(weights)
     if len(shares) != 2:
         raise InputError("--weights takes two numbers, such as 1/3,2/3.")
-    search = {"weights": shares, "largest": parse_number(largest), "tolerance": parse_number(tolerance)}
-    kept = {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    drawn = {"count": images, "seed": seed, "normalise": normalise, "limits": parse_limits(limits)}
-    _make("oval", model, data, out, timeout, budget, {**search, **kept, **drawn}, as_json)
+    how: dict[str, Any] = {"weights": shares, "largest": parse_number(largest)}
+    how |= {"tolerance": parse_number(tolerance)}
+    how |= {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    how |= {"normalise": normalise, "limits": parse_limits(limits)}
+    _make("oval", model, data, out, timeout, budget, {"count": images, "seed": seed}, how, as_json)
 
 
 def _make(
@@ -146,7 +142,8 @@ def _make(
     out: Path,
     timeout: float | None,
     budget: str | None,
-    given: dict[str, Any],
+    drawn: dict[str, Any],
+    how: dict[str, Any],
     as_json: bool,
 ) -> None:
     import dokimos
@@ -159,11 +156,12 @@ def _make(
             style,
             model,
             data,
-            out,
-            timeout_seconds=timeout,
-            budget_seconds=budget_seconds,
+            out=out,
+            settings=dokimos.PropertySettings(
+                timeout_seconds=timeout, budget_seconds=budget_seconds, **how
+            ),
             progress=show,
-            **given,
+            **drawn,
         )
     with printout(f"properties {style}", as_json) as said:
         _report(made, said)
@@ -265,18 +263,20 @@ def train(
     with progress_bar("training") as show:
         made = dokimos.train_model(
             architecture,
-            out,
+            out=out,
             data=data,
-            adversarial=None if adversarial is None else parse_number(adversarial),
-            certified=None if certified is None else parse_number(certified),
-            bounds=bounds,
+            settings=dokimos.TrainSettings(
+                adversarial=None if adversarial is None else parse_number(adversarial),
+                certified=None if certified is None else parse_number(certified),
+                bounds=bounds,
+                batch=batch,
+                normalise=normalise,
+                inside=inside,
+                limits=parse_limits(limits),
+                evaluate=evaluate,
+            ),
             epochs=epochs,
-            batch=batch,
             seed=seed,
-            normalise=normalise,
-            inside=inside,
-            limits=parse_limits(limits),
-            evaluate=evaluate,
             progress=show,
         )
     accuracy, radius = made.accuracy, show_radius(made.radius)

@@ -10,15 +10,11 @@ import typer
 
 from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.options import (
-    DEFAULT_MEMORY_BYTES,
     ConfigFile,
-    Memory,
+    Given,
     MovedSuites,
     Only,
-    PassEnv,
-    RunsAtATime,
-    Timeout,
-    TrustScripts,
+    run_options,
     settled,
 )
 from dokimos.cli.output import Json, printout
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
 # `dokimos run`: verifiers on suites, under limits, resumable
 
 
+@run_options()
 def run(
     out: Annotated[Path, typer.Option(help="The campaign's folder; give the same one again to resume.")],
     suite: Annotated[
@@ -51,23 +48,7 @@ def run(
         ),
     ] = None,
     config: ConfigFile = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    cpu: Annotated[
-        float | None,
-        typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
-    ] = None,
-    jobs: RunsAtATime = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of on this machine."
-        ),
-    ] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(help="How many times to run each verifier on each instance (default: 1).", min=1),
-    ] = None,
+    given: Given = None,
     probe: Annotated[
         bool,
         typer.Option(
@@ -83,40 +64,21 @@ def run(
         ),
     ] = False,
     only: Only = None,
-    pass_env: PassEnv = None,
-    trust_scripts: TrustScripts = False,
 ) -> None:
     """Run verifiers on suites. If interrupted, the same command continues where it stopped."""
     import dokimos
-    from dokimos.api.campaigns import ConfiguredLimits
     from dokimos.cli.output import one_interrupt, progress_bar
-    from dokimos.core.readable import parse_bytes
 
-    limits = ConfiguredLimits(
-        timeout_seconds=timeout,
-        memory_bytes=None if memory is None else parse_bytes(memory),
-        cpu_seconds=cpu,
-        jobs=jobs,
-        repeat=repeat,
-    )
-    taken = settled(config, suite, verifier, limits, rules=[], unused=("budget_seconds", "rules"))
-    limits = taken.limits
+    taken = settled(config, suite, verifier, given=given or {}, rules=[], unused=("budget", "rules"))
     with progress_bar("running") as show, one_interrupt():
         campaign = dokimos.run(
             taken.suites,
             taken.verifiers,
-            out,
-            timeout_seconds=limits.timeout_seconds,
-            memory_bytes=limits.memory_bytes or DEFAULT_MEMORY_BYTES,
-            cpu_seconds=limits.cpu_seconds,
-            jobs=limits.jobs or 1,
-            dask=dask,
-            repeat=limits.repeat or 1,
+            out=out,
+            settings=taken.settings,
             probe=probe,
             again=again,
             only=only or (),
-            pass_env=pass_env or (),
-            trust_scripts=trust_scripts,
             progress=show,
         )
     rules = f" --rules {','.join(taken.rules)}" if taken.rules else ""
@@ -165,24 +127,24 @@ def watch(
 
 
 def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
-    from dokimos.reports.live_view import status_line, watch_rows, watch_view
+    from dokimos.reports.live_view import watch_rows, watch_view
 
     with printout("watch", as_json) as said:
         said.table("verifiers", watch_rows(seen), watch_view(str(run), seen))
         if as_json:
-            said.line(status_line(seen.glance))
+            said.line(seen.glance.in_words)
 
 
 def _lines(looks: Iterable[WatchedCampaign]) -> None:
     """Print a line whenever something has changed, for output that cannot be redrawn."""
-    from dokimos.reports.live_view import status_line, watch_rows, wrong_line
+    from dokimos.reports.live_view import watch_rows, wrong_line
 
     before: tuple[object, ...] = ()
     for seen in looks:
         wrong = wrong_line(watch_rows(seen))
         after = (seen.glance.state, len(seen.glance.records), wrong, *seen.remarks)
         if after != before:
-            typer.echo("; ".join([status_line(seen.glance), wrong, *seen.remarks]))
+            typer.echo("; ".join([seen.glance.in_words, wrong, *seen.remarks]))
         before = after
 
 
@@ -216,7 +178,7 @@ def init(
     from dokimos.cli.output import listed
 
     made = dokimos.init_config(
-        out,
+        out=out,
         suites=suite or ("quick",),
         verifiers=verifier,
         timeout=timeout,

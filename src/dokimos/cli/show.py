@@ -230,8 +230,6 @@ def _answers(shown: ShownInstance) -> Table:
 
 #: So many characters of an exact number are shown.
 _DIGITS = 24
-#: A point may begin with a minus sign, and must not be taken for an option then.
-CONTEXT = {"ignore_unknown_options": True}
 
 
 def replay(

@@ -338,7 +338,7 @@ def _locked(
 ) -> tuple[Sequence[Draft], dict[str, Any]]:
     """The pair that a lock makes of a robust draft, and how it was made."""
     if robust.certificate.kind == "parity-lock":
-        raise ConstructionFailed("This family has its own parity lock; set its size with the knob --bits.")
+        raise ConstructionFailed("This family has its own parity lock; set its size with the knob `bits`.")
     inputs = read_onnx(robust.network).input_size
     if inputs < LEAST_INPUTS:
         raise ConstructionFailed(f"A lock needs at least {LEAST_INPUTS} inputs; this network has {inputs}.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,12 +18,12 @@ from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, code_key, expect_new_or_empty, only_one, write_whole
-from dokimos.core.parallel import NO_COST, Cost, default_jobs, each, measured
+from dokimos.core.parallel import NO_COST, Cost, Meter, default_jobs, each
 from dokimos.runtimes.cross_check import CrossCheck, require_agreement
 from dokimos.suites.card import CARD, suite_card
 from dokimos.suites.folder import Suite, cached_folder, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
-from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_index
+from dokimos.suites.suite_files import InstanceFiles, files_of, store_files, write_index
 
 #: Fewer pairs than this are made faster in one process than it takes to start others.
 WORTH_PROCESSES = 6
@@ -111,28 +112,31 @@ class _Result:
     files: tuple[InstanceFiles, ...]
     cross_checks: tuple[CrossCheck, ...]
     draws: int
-    cost: Cost = NO_COST
+    cost: Cost
 
 
 def _make(pairs: Sequence[_Pair]) -> list[_Result]:
-    made = (measured(partial(_make_one, pair)) for pair in pairs)
-    return [replace(result, cost=cost) for result, cost in made]
-
-
-def _make_one(pair: _Pair) -> _Result:
-    drawn = CONSTRUCTIONS[pair.family].draw(
-        seed=pair.seed,
-        timeout_seconds=pair.timeout_seconds,
-        disguise=pair.disguise,
-        with_twin="sat" in pair.labels,
-        knobs=dict(pair.knobs),
-        lock=pair.lock,
-        plugin_proofs=pair.plugin_proofs,
-        mix=pair.mix,
-    )
-    kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
-    compared = tuple(require_agreement(one.instance, one.truth) for one in kept if one.truth is not None)
-    return _Result(tuple(map(files_of, kept)), compared, 1 + len(drawn.given_up))
+    """Draw, prove and compare these pairs, one after another."""
+    results = []
+    for pair in pairs:
+        meter = Meter()
+        drawn = CONSTRUCTIONS[pair.family].draw(
+            seed=pair.seed,
+            timeout_seconds=pair.timeout_seconds,
+            disguise=pair.disguise,
+            with_twin="sat" in pair.labels,
+            knobs=dict(pair.knobs),
+            lock=pair.lock,
+            plugin_proofs=pair.plugin_proofs,
+            mix=pair.mix,
+        )
+        kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
+        compared = tuple(
+            require_agreement(one.instance, one.truth) for one in kept if one.truth is not None
+        )
+        files = tuple(map(files_of, kept))
+        results.append(_Result(files, compared, 1 + len(drawn.given_up), meter.cost()))
+    return results
 
 
 def generate_suite(
@@ -155,58 +159,66 @@ def generate_suite(
     """
     if is_suite_of(folder, recipe):
         return read_suite(folder)
+    with _only_here(folder, waiting):
+        if not is_suite_of(folder, recipe):
+            with _built_beside(folder, recipe) as building:
+                pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
+                names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
+                families = [pair.family for pair in pairs for _ in pair.labels]
+                _describe(recipe, building, [(names[i], families[i]) for i in order])
+    return read_suite(folder)
+
+
+@contextmanager
+def _only_here(folder: Path, waiting: Callable[[str], None] | None) -> Iterator[None]:
+    """While this process alone makes the folder. A place that cannot be written to is named."""
     place = folder.absolute()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         lock = place.with_name(f".{place.name}.lock")
         with only_one(lock, doing=f"generates {folder}", waiting=waiting):
-            if not is_suite_of(folder, recipe):
-                _generate(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=progress)
+            yield
     except BrokenPipeError:
         raise  # whoever listened to the progress has gone
     except OSError as error:
         at = error.filename or folder
-        raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
-    return read_suite(folder)
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another `out`.") from error
 
 
-def _generate(
-    recipe: Recipe,
-    folder: Path,
-    *,
-    jobs: int | None,
-    plugin_proofs: bool,
-    progress: Callable[[GeneratedInstance], None],
-) -> None:
+@contextmanager
+def _built_beside(folder: Path, recipe: Recipe) -> Iterator[Path]:
+    """A hidden folder beside this one, which becomes it when it is finished."""
     expect_new_or_empty(folder)
-    pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
     if building.is_symlink() or any(path.is_symlink() for path in building.rglob("*")):
         raise InputError(f"{building} contains links, which Dokimos does not make; remove it first.")
     building.mkdir(exist_ok=True)
     try:
-        names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
-        if len(set(names)) < len(names):
-            raise InputError("The recipe draws the same instance twice; change a seed or a knob.")
-        families = [pair.family for pair in pairs for _ in pair.labels]
-        listed = [(names[i], families[i]) for i in order]
-        write_index(
-            building,
-            listed,
-            recipe.timeout_seconds,
-            recipe=recipe.as_json(),
-            version=__version__,
-            suite=recipe.name,
-        )
-        title = recipe.name or ", ".join(sorted(set(families)))
-        write_whole(building / CARD, suite_card(read_suite(building), title), what="the card")
+        yield building
     except InputError:
-        _remove_if_empty(building)
+        if not any(building.iterdir()):
+            building.rmdir()
         raise
     (building / "done.jsonl").unlink()
     if folder.exists():
         folder.rmdir()
     building.replace(folder)
+
+
+def _describe(recipe: Recipe, building: Path, listed: Sequence[tuple[str, str]]) -> None:
+    """Write the index of the listed names, each with its family, and the card."""
+    if len({name for name, _ in listed}) < len(listed):
+        raise InputError("The recipe draws the same instance twice; change a seed or a knob.")
+    write_index(
+        building,
+        listed,
+        recipe.timeout_seconds,
+        recipe=recipe.as_json(),
+        version=__version__,
+        suite=recipe.name,
+    )
+    title = recipe.name or ", ".join(sorted({family for _, family in listed}))
+    write_whole(building / CARD, suite_card(read_suite(building), title), what="the card")
 
 
 def _processes(jobs: int | None, pairs: int) -> int:
@@ -260,11 +272,6 @@ def _finished_pair(content: bytes, pairs: Sequence[_Pair], place: Place) -> tupl
         anew = f"remove {Path(place.file).parent} to start over"
         raise UnreadableFile(place, f"{error.reason}; {anew}.") from error
     return number, names
-
-
-def _remove_if_empty(building: Path) -> None:
-    if not any(building.iterdir()):
-        building.rmdir()
 
 
 def _key(recipe: Recipe) -> str:

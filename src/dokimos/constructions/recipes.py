@@ -31,9 +31,9 @@ import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core import documents
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.registry import unknown_name
-from dokimos.suites.folder import shipped_names, shipped_text
+from dokimos.suites.folder import shipped_text
 
 _RECIPE_KEYS = {"about": str, "seed": int, "timeout_seconds": (int, float), "mix": bool, "draw": list}
 _DRAW_KEYS = {
@@ -50,6 +50,28 @@ _LABELS = ("unsat", "sat")
 #: More than anyone runs; a typing error should not exhaust the memory.
 MOST_INSTANCES = 1_000_000
 _MOST_SECONDS = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateSettings:
+    """What instances of a family may have beyond its knobs: see `dokimos.generate`.
+
+    `disguise` names the rewritings to disguise them by, `lock` is the bits of a parity lock that hides the
+    pair (None: no lock), `timeout_seconds` the time that the suite gives verifiers (None: 60).
+    `plugin_proofs` trusts kinds of proof that other packages add.
+    """
+
+    disguise: tuple[str, ...] = ()
+    lock: int | None = None
+    timeout_seconds: float | None = None
+    plugin_proofs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timeout_seconds is not None and not 0 < self.timeout_seconds < math.inf:
+            raise InputError(f"The timeout {self.timeout_seconds} is not a positive number of seconds.")
+        if self.lock is not None and self.lock < 1:
+            raise InputError(f"A lock must have at least 1 bit, not {self.lock}.")
+        object.__setattr__(self, "disguise", tuple(self.disguise))
 
 
 @dataclass(frozen=True)
@@ -124,11 +146,6 @@ class Recipe:
 def _combined(first: int, second: int) -> int:
     """A seed that depends on two seeds."""
     return int(np.random.SeedSequence([first, second]).generate_state(1)[0])
-
-
-def shipped_suites() -> dict[str, str]:
-    """The names of the shipped suites and what each is about."""
-    return {name: shipped_recipe(name).about for name in shipped_names()}
 
 
 def shipped_recipe(name: str) -> Recipe:

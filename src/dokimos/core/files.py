@@ -59,10 +59,10 @@ def expect_new_or_empty(folder: Path) -> None:
     What is complete takes the place of `folder`; the working folder cannot be replaced.
     """
     if folder.absolute() == Path.cwd() or folder.resolve() == Path.cwd():
-        raise InputError(f"{folder} is the folder that you are in; name a new one with --out.")
+        raise InputError(f"{folder} is the folder that you are in; name a new one as `out`.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
-            f"{folder} already holds something else; choose another --out, or remove it first."
+            f"{folder} already holds something else; choose another `out`, or remove it first."
         )
 
 
@@ -72,7 +72,7 @@ def expect_room(folder: Path) -> None:
     there = next(parent for parent in folder.absolute().parents if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         why = "you may not write there" if there.is_dir() else "it is a file"
-        raise InputError(f"{folder} cannot be made in {there}: {why}; choose another --out.")
+        raise InputError(f"{folder} cannot be made in {there}: {why}; choose another `out`.")
 
 
 def append_line(path: Path, line: str, *, what: str = "the file") -> None:

@@ -28,13 +28,22 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
-from dokimos.core.threads import use_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 #: Threads ask for processes one after another: there is only one name for the program that asks.
 _ASKING = threading.Lock()
+
+
+#: What libraries read, at the latest when they are loaded, before they start a thread for each core.
+THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def use_one_core() -> None:
+    """Ask libraries to use one thread, unless the user has asked for another number."""
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
 
 
 def default_jobs() -> int:
@@ -126,7 +135,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         except BrokenProcessPool:
             raise DokimosError(
                 "A worker process was killed, perhaps for lack of memory; run the same command again "
-                "with fewer --jobs."
+                "with fewer `jobs`."
             ) from None
         except BaseException:
             for worker in workers:
@@ -153,16 +162,26 @@ class Cost:
 NO_COST = Cost()
 
 
-def measured(work: Callable[[], T]) -> tuple[T, Cost]:
-    """Do the work; return its result and its cost.
+class Meter:
+    """Measures from when it is made.
 
-    On Linux, the peak is reset first; elsewhere it is the peak since the process started.
+    On Linux, the peak is reset then; elsewhere it is the peak since the process started.
     """
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    start = time.process_time()
-    result = work()
-    return result, Cost(time.process_time() - start, _peak_memory_bytes())
+
+    def __init__(self) -> None:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        self._start = time.process_time()
+
+    def cost(self) -> Cost:
+        """The cost so far."""
+        return Cost(time.process_time() - self._start, _peak_memory_bytes())
+
+
+def measured(work: Callable[[], T]) -> tuple[T, Cost]:
+    """Do the work; return its result and its cost."""
+    meter = Meter()
+    return work(), meter.cost()
 
 
 def _peak_memory_bytes() -> int:

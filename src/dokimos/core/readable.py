@@ -83,11 +83,6 @@ def seconds(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def megabytes(size_bytes: int) -> str:
-    """A size in megabytes (10⁶ bytes), without its unit."""
-    return f"{size_bytes / 1e6:.0f}" if size_bytes >= 10_000_000 else f"{size_bytes / 1e6:.1f}"
-
-
 def printable(text: str) -> str:
     """`text` without colour codes, and with "�" for characters that no page can show.
 
@@ -128,7 +123,10 @@ def parse_bytes(text: str) -> int:
     if match is None:
         raise InputError(f"{text!r} is not an amount of memory; write it like 512MB or 4GB.")
     base = 1024 if match[3] else 1000
-    return int(Fraction(match[1]) * base ** _UNITS.index(match[2].upper() or " "))
+    count = int(Fraction(match[1]) * base ** _UNITS.index(match[2].upper() or " "))
+    if count < 1:
+        raise InputError(f"{text!r} is no memory at all; give at least what the smallest run needs.")
+    return count
 
 
 def size_in_words(count: int) -> str:

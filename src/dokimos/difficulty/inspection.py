@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
+from dokimos.core.errors import InputError
 from dokimos.difficulty.lower_bounds import row_bounds
 from dokimos.difficulty.phases import Phases, phases
 from dokimos.engine.attacks.gradients import descend
 from dokimos.engine.attacks.margin_pass import MarginPass, MarginValues
 from dokimos.engine.attacks.target import Target
-from dokimos.engine.outcome import ReachedLimit, SearchEffort
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
@@ -128,7 +127,7 @@ class Inspection:
         count, size = sum(map(len, self.points)), self.network.input_size
         if count * size > MOST_NUMBERS:
             raise InputError(
-                f"{count} samples of {size} inputs need too much memory; use --samples "
+                f"{count} samples of {size} inputs need too much memory; use `samples` "
                 f"{MOST_NUMBERS // size} or fewer."
             )
 
@@ -196,12 +195,6 @@ class Inspection:
             self._ibp_rows,
             samples=self.settings.samples,
         )
-
-    @cached_property
-    def proof(self) -> SmallestProof:
-        """The smallest proof that limited searches find."""
-
-        return smallest_proof(self.network, self.property, self.ibp_bound)
 
     @cached_property
     def phases(self) -> Phases:
@@ -282,53 +275,3 @@ def downhill_faces(box: Box, gradient: Floats, count: int, rng: np.random.Genera
     chosen = chosen[effect[chosen] > 0]
     points[:, chosen] = np.where(gradient > 0, lower, upper)[chosen]
     return points
-
-
-# The smallest proof that the provers find for an instance: a measure of hardness that no verifier enters
-
-
-@dataclass(frozen=True)
-class ProofSearchLimits:
-    """The nodes after which a search ends, and the CPU time after which it does in any case."""
-
-    nodes: int = 5000
-    cpu_seconds: float = 30.0
-
-
-@dataclass(frozen=True)
-class SmallestProof:
-    """Leaves over all conjunctions, by what, and the best lower bound of the margin that was proven.
-
-    `leaves` is None where no proof was found; `note` says how the search ended then.
-    """
-
-    leaves: int | None
-    by: str
-    bound: float
-    note: str = ""
-
-
-def smallest_proof(
-    network: Network, asked: Property, interval_bound: float, *, limits: ProofSearchLimits | None = None
-) -> SmallestProof:
-    """The proof that the engine finds: by intervals, by linear bounds, or by branch and bound."""
-    from dokimos.engine.linear import LinearSearch
-
-    limits = limits or ProofSearchLimits()
-    conjunctions = len(asked.questions())
-    if interval_bound > 0:
-        return SmallestProof(conjunctions, "interval bounds", interval_bound)
-    effort = SearchEffort(limits.cpu_seconds, limits.nodes)
-    try:
-        found = LinearSearch(network, asked, effort).run()
-    except (InvalidProof, UnsupportedOp) as error:
-        return SmallestProof(None, "", interval_bound, f"no proof was found ({error})")
-    bound = max(interval_bound, found.bound)
-    if found.data is None:
-        after = f"{limits.nodes:,} nodes"
-        if effort.end is ReachedLimit.TIME:
-            after = f"{limits.cpu_seconds:g} s of CPU time"
-        ended = found.reason if effort.end is None else f"branch and bound ended after {after}"
-        return SmallestProof(None, "", bound, f"no proof was found ({ended})")
-    leaves = sum((len(each["tree"]) + 1) // 2 if "tree" in each else 1 for each in found.data["questions"])
-    return SmallestProof(leaves, "linear bounds" if leaves == conjunctions else "branch and bound", bound)

@@ -35,4 +35,4 @@ def why_not_trusted(kind: str) -> str:
     if kind not in ALL_CERTIFICATES.plugged_in:
         return ""
     package = ALL_CERTIFICATES.provider(kind)
-    return f"kind {kind} comes from package {package}; use --plugin-proofs to trust it"
+    return f"kind {kind} comes from package {package}; use `plugin_proofs` to trust it"

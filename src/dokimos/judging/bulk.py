@@ -188,7 +188,7 @@ def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
     for place in known.values():
         if not place.exists():
             raise InputError(
-                f"{place}: the campaign's suite is no longer there; give its new place with --suite."
+                f"{place}: the campaign's suite is no longer there; give its new place in `suites`."
             )
     return known
 

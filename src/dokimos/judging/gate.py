@@ -43,7 +43,7 @@ from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.written_points import counterexample_text, seen_from_here, write_witness
 from dokimos.suites.entry import SuiteEntry, exists, read_content, read_text
 from dokimos.suites.instance import Answer
-from dokimos.suites.writing import InstanceFiles, store_files, write_rows
+from dokimos.suites.suite_files import InstanceFiles, store_files, write_rows
 
 SCHEMA: Literal[1] = 1
 #: What is solved in more than this share of its limit is near it: the next machine may be slower.
@@ -182,6 +182,12 @@ class GateOutcome(Brief):
     def is_open(self) -> bool:
         """Whether the verifiers pass."""
         return not any(finding.kind.fails for finding in self.findings)
+
+    def write(self, **files: str | Path | None) -> None:
+        """Write the files that `dokimos.write_gate` takes: `junit`, `markdown`, `html`."""
+        import dokimos
+
+        dokimos.write_gate(self, **files)
 
     def of_kind(self, kind: GateFindingKind) -> tuple[GateFinding, ...]:
         """The findings of one kind."""

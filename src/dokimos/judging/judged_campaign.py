@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
+from dokimos.campaigns.job import log_name, log_path
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import Manifest, PublishedSource, require_what_was_run
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import home
 from dokimos.core.readable import Brief, size_in_words
+from dokimos.core.records import Table, record_of
 from dokimos.judging.bulk import JudgingTask, judge_tasks, locate_all
 from dokimos.judging.judge_instances import JudgedInstance, judge_instance, settled
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
@@ -28,6 +31,10 @@ from dokimos.judging.written_points import located, seen_from_here
 from dokimos.suites.entry import SuiteEntry, truth_of
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.folder import Suite, read_suite, shipped_names
+from dokimos.verifiers.base import log_tail
+
+if TYPE_CHECKING:
+    import dokimos
 
 # Families for published instances: by network, or by a pattern
 
@@ -82,6 +89,17 @@ class JudgedCampaign(Brief):
         """How many planned runs are not recorded (yet)."""
         return self.campaign.planned - len(self.campaign.records)
 
+    def log_of(self, job: str) -> Path:
+        """Where a run's log is, or was."""
+        return self.campaign.folder / log_name(job)
+
+    def log_tail(self, job: str, *, characters: int) -> str:
+        """The end of a run's log; empty if there is none in the campaign's own folder."""
+        try:
+            return log_tail(log_path(self.campaign.folder, job), characters=characters)
+        except UnreadableFile:
+            return ""
+
     def of_verifiers(self, names: Container[str]) -> JudgedCampaign:
         """The same campaign without the runs of other verifiers."""
         manifest, records = self.campaign.manifest, self.campaign.records
@@ -96,8 +114,11 @@ class JudgedCampaign(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class JudgedCampaigns(Brief):
-    """One campaign or several, judged together."""
+class JudgedCampaigns(Brief, Table):
+    """One campaign or several, judged together.
+
+    `report` and `explain` are the public functions of these names, which say what the options are.
+    """
 
     campaigns: tuple[JudgedCampaign, ...]
 
@@ -150,6 +171,26 @@ class JudgedCampaigns(Brief):
     def is_wrong_somewhere(self) -> bool:
         """Whether any answer is wrong: exit code 1."""
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
+
+    def report(self, html: str | Path | None = None, **options: Any) -> dokimos.WrittenReport:
+        """Write a report: `dokimos.report`."""
+        import dokimos
+
+        return dokimos.report(self, html=html, **options)
+
+    def explain(self, **options: Any) -> dokimos.Explanation:
+        """Explain what makes each verifier time out: `dokimos.explain`."""
+        import dokimos
+
+        return dokimos.explain(self, **options)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each answer, with its verdict."""
+        return [
+            record_of(one.record, "verifier", "suite", "instance", "family", "answer", "wall_seconds")
+            | record_of(one, "label", "verdict", "reason")
+            for one in self.judgements
+        ]
 
 
 def judge_campaigns(

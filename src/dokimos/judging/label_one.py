@@ -16,7 +16,7 @@ from dokimos.core.strict_json import write
 from dokimos.engine.label import LabelFinding, find_label
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Instance
-from dokimos.suites.writing import dump_truth
+from dokimos.suites.suite_files import dump_truth
 from dokimos.verifiers.runners.warm_queries import serve
 
 

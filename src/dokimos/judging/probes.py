@@ -26,10 +26,10 @@ from dokimos.engine.outcome import claims_of
 from dokimos.suites.entry import SuiteEntry, read_content
 from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance, Truth, sha256
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import write_vnnlib1
-from dokimos.suites.writing import files_of, store_files, write_index
 
 FAMILY = "probe"
 _Y_0 = ((0, Fraction(1)),)

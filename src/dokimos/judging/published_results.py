@@ -36,13 +36,14 @@ from dokimos.campaigns.manifest import (
     write_manifest,
 )
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import contained
 from dokimos.core.readable import printable
 from dokimos.suites.entry import exists, read_content, read_text
 from dokimos.suites.instance import Answer, VerifierAnswer
-from dokimos.verifiers.execution.limits import Limits, Termination
-from dokimos.verifiers.results import VERDICTS, sat_with
+from dokimos.verifiers.execution.limits import Termination
+from dokimos.verifiers.result_file import VERDICTS, sat_with
 
 #: The warm-ups that the competition's scripts run around each category are not instances of it.
 _WARM_UPS = ("test_nano", "test_tiny")
@@ -138,7 +139,7 @@ def import_results(
             f"{results}: has results on {', '.join(known)}, but none on {', '.join(sorted(names))}."
         )
     if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
-        raise InputError(f"--not-scored {unknown[0]}: {results} has no results of this tool.")
+        raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
     matchers = {suite.name: _Matcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
         table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
@@ -147,12 +148,13 @@ def import_results(
     year = results_year(results, every)
     tools = [Tool(name, str(year or "published")) for name in sorted({table.tool for table in tables})]
     repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
-    limits = Limits(wall_seconds=max(i.timeout_seconds for suite in suites for i in suite.instances))
-    planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=True)
+    # The limit that memory had is not published; it takes part in the ids of these runs.
+    settings = RunSettings(memory_bytes=4 << 30, repeat=repeat)
+    planned = plan(suites, tools, settings)
     jobs = {(job.suite, job.instance.name, job.tool.name, job.repeat): job for job in planned}
     with alone_in(out):
         manifest = replace(
-            describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=True),
+            describe(suites, tools, settings),
             published=PublishedSource(
                 *(str(results.absolute()), tuple(not_scored)),
                 year=year,

@@ -119,7 +119,7 @@ def attack_all(
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{folder} cannot be created ({error.strerror}); choose another --out."
+                f"{folder} cannot be created ({error.strerror}); choose another `out`."
             ) from None
     for index, outcome in each(attack_instance, [tasks[k] for k in left], jobs=jobs):
         task = tasks[left[index]]

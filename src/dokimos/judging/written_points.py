@@ -24,7 +24,7 @@ from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.text import parse_decimal
 from dokimos.suites.vnnlib.writer import exact_decimal
-from dokimos.verifiers.results import MOST_BYTES, flat_witness, tensor_witness
+from dokimos.verifiers.result_file import MOST_BYTES, flat_witness, tensor_witness
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 _FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or spaces"

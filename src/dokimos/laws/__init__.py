@@ -21,8 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dokimos.laws.domain.data_frames import features_of, read_column, read_table
     from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
-    from dokimos.laws.domain.records import features_of, read_column, read_table
 
 __all__ = [
     "Feature",

@@ -20,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dokimos.laws.engine.results import LawResult
+    from dokimos.laws.engine.law_results import LawResult
 
 _SUFFIXES = (".law", ".nom")
 
@@ -34,10 +34,10 @@ def check_law_file(
 ) -> LawResult:
     """Test the law in a file; `settings` are those of `LawSettings`. Raises LawViolated, or InputError."""
     __tracebackhide__ = True  # what went wrong is in the message, not in here
+    from dokimos.laws.engine.law_results import LawSettings
     from dokimos.laws.engine.law_test import test_law
-    from dokimos.laws.engine.results import LawSettings
-    from dokimos.laws.language.constraints import domain_of
     from dokimos.laws.language.parser import read_law
+    from dokimos.laws.language.record_constraints import domain_of
     from dokimos.laws.reporting.terminal import summary
 
     law = read_law(path)

@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from dokimos import __version__
-from dokimos.campaigns.job import log_name, log_path
-from dokimos.core.errors import UnreadableFile
 from dokimos.core.readable import Brief, printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
@@ -18,8 +15,6 @@ from dokimos.judging.verdicts import Judgement, Naming, Verdict, failed_label_in
 from dokimos.reports.figures.counterexample import scenes_of
 from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.suites.folder import LintFinding
-from dokimos.verifiers.base import log_tail
-from dokimos.verifiers.execution.limits import Limits
 
 # The context of a report; passed in, so that the same judgements give the same page
 
@@ -36,7 +31,7 @@ class VerifierInfo:
 class CampaignInfo:
     """One campaign of the report: where it is, and how it was run.
 
-    `own_timeouts`: every instance had the timeout of its suite, which is at most that in `limits`.
+    `own_timeouts`: every instance had the timeout of its suite, which is at most `wall_seconds`.
     `planned` is the number of runs of the finished campaign, `recorded` the number so far. `is_published`:
     others ran the verifiers, so the machine and its limits are not known.
     """
@@ -45,9 +40,11 @@ class CampaignInfo:
     suites: tuple[str, ...]
     verifiers: tuple[VerifierInfo, ...]
     machine: str
-    limits: Limits
+    wall_seconds: float
+    memory_bytes: int
     planned: int
     recorded: int
+    cpu_seconds: float | None = None
     own_timeouts: bool = False
     is_published: bool = False
 
@@ -89,7 +86,7 @@ class ReportContext:
     @property
     def wall_seconds(self) -> float | None:
         """The time limit of every run; None if runs have different limits."""
-        found = {None if c.own_timeouts else c.limits.wall_seconds for c in self.campaigns}
+        found = {None if c.own_timeouts else c.wall_seconds for c in self.campaigns}
         return found.pop() if len(found) == 1 else None
 
     @property
@@ -127,10 +124,9 @@ def _machine(campaign: CampaignInfo) -> str:
 
 
 def _in_words(campaign: CampaignInfo) -> str:
-    limits = campaign.limits
-    wall = f"{'the suite’s own, up to ' if campaign.own_timeouts else ''}{limits.wall_seconds:g} s"
-    cpu = "" if limits.cpu_seconds is None else f", {limits.cpu_seconds:g} s of CPU time"
-    return wall if campaign.is_published else f"{wall}{cpu}, {limits.memory_bytes / 1e6:.0f} MB"
+    wall = f"{'the suite’s own, up to ' if campaign.own_timeouts else ''}{campaign.wall_seconds:g} s"
+    cpu = "" if campaign.cpu_seconds is None else f", {campaign.cpu_seconds:g} s of CPU time"
+    return wall if campaign.is_published else f"{wall}{cpu}, {campaign.memory_bytes / 1e6:.0f} MB"
 
 
 _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 50, 2_500_000
@@ -163,9 +159,8 @@ def report_campaigns(
     for one in judged.campaigns:
         for judgement in one.judgements:
             record = judgement.record
-            log = one.campaign.folder / log_name(record.job)
-            tails[record.job] = _tail(one.campaign.folder, record.job, characters)
-            judgements.append(replace(judgement, record=replace(record, log=str(log))))
+            tails[record.job] = one.log_tail(record.job, characters=characters)
+            judgements.append(replace(judgement, record=replace(record, log=str(one.log_of(record.job)))))
     suites = dict.fromkeys(s.name for one in judged.campaigns for s in one.campaign.manifest.suites)
     context = ReportContext(
         title=title or f"Verifiers on {', '.join(suites)}",
@@ -196,14 +191,6 @@ def tail_length(runs: int) -> int:
     return min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // max(runs, 1)))
 
 
-def _tail(folder: Path, job: str, characters: int) -> str:
-    """The end of a job's log; empty if there is none in the campaign's own folder."""
-    try:
-        return log_tail(log_path(folder, job), characters=characters)
-    except UnreadableFile:
-        return ""
-
-
 def _info(judged: JudgedCampaign) -> CampaignInfo:
     manifest = judged.campaign.manifest
     machine = manifest.machine
@@ -213,7 +200,9 @@ def _info(judged: JudgedCampaign) -> CampaignInfo:
         suites=tuple(suite.name for suite in manifest.suites),
         verifiers=tuple(VerifierInfo(name=t.name, version=t.version) for t in manifest.verifiers),
         machine=f"{machine.processor}, {size}, {machine.system}",
-        limits=manifest.limits,
+        wall_seconds=manifest.limits.wall_seconds,
+        cpu_seconds=manifest.limits.cpu_seconds,
+        memory_bytes=manifest.limits.memory_bytes,
         own_timeouts=manifest.own_timeouts,
         is_published=manifest.published is not None,
         planned=judged.campaign.planned,

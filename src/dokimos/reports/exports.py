@@ -17,7 +17,7 @@ from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome, RunK
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
-from dokimos.reports.layout.rendering import drawing_style
+from dokimos.reports.layout.render import drawing_style
 from dokimos.reports.sections.base import filled_sections
 
 # The result of a gate for CI: JUnit XML, and a Markdown summary
@@ -217,10 +217,10 @@ _BLANK = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"></svg>'
 def require_renderer() -> None:
     """Check that pictures can be made. Raises InputError, which says what is missing."""
     if find_spec("resvg_py") is None:
-        raise packages_missing("--png needs resvg-py", "png")
+        raise packages_missing("Pictures (`png`) need resvg-py", "png")
     if _render(_PROBE, font=_font()) == _render(_BLANK):
         raise InputError(
-            "--png finds no font on this machine to write labels with; install one, such as fonts-dejavu."
+            "Pictures (`png`) need labels, and there is no font for them; install fonts-dejavu."
         )
 
 

@@ -11,7 +11,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.campaigns.state import Glance, State
 from dokimos.core.readable import printable, seconds
 from dokimos.judging.bulk import WatchedCampaign
 from dokimos.reports.findings import RunOutcome
@@ -50,22 +49,6 @@ def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
     return tuple(rows)
 
 
-def status_line(glance: Glance) -> str:
-    """How many runs are done and left, and how long that will take."""
-    done, to_go = len(glance.records), glance.total - len(glance.records)
-    share = f"{done} of {glance.total} runs done"
-    if glance.state is State.FINISHED:
-        return f"finished: {share}"
-    if glance.state is State.STOPPED:
-        return (
-            f"interrupted: {share}, {to_go} to go, and no process on this machine is running it; "
-            "the same `dokimos run` command continues it"
-        )
-    if glance.seconds_left is None:
-        return f"running: {share}, {to_go} to go"
-    return f"running: {share}, {to_go} to go, about {duration(glance.seconds_left)} left"
-
-
 def wrong_line(rows: Sequence[WatchRow]) -> str:
     """How many answers are wrong so far, and whose."""
     wrong = [
@@ -74,19 +57,11 @@ def wrong_line(rows: Sequence[WatchRow]) -> str:
     return f"wrong so far: {', '.join(wrong)}" if wrong else "no wrong answers so far"
 
 
-def duration(value: float) -> str:
-    """A remaining time, roughly."""
-    if value < 90:
-        return f"{max(round(value), 1)} s"
-    minutes = round(value / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
     """Everything shown at one moment."""
     glance = seen.glance
     rows = watch_rows(seen)
-    line = Text.assemble((title, "bold"), f": {status_line(glance)}")
+    line = Text.assemble((title, "bold"), f": {glance.in_words}")
     bar = Table.grid()
     bar.add_row(ProgressBar(total=glance.total, completed=len(glance.records), width=60))
     parts: list[RenderableType] = [line, bar, FittedTable(_table(rows))]

@@ -13,14 +13,12 @@ from typing import Any
 from dokimos import __version__
 from dokimos.core.files import write_whole
 from dokimos.core.readable import printable
-from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.survivors import SurvivorCurve
-from dokimos.judging.verdicts import Judgement
 from dokimos.reports.campaign_report import ReportContext, headline_of
 from dokimos.reports.figures.curves import MOST_CURVES, survivors
 from dokimos.reports.figures.frame import pair
-from dokimos.reports.findings import Findings, Known, RunOutcome
-from dokimos.reports.layout.rendering import PageHead, Tile, Tone, figure_style, render
+from dokimos.reports.findings import Findings, RunOutcome
+from dokimos.reports.layout.render import PageHead, Tile, Tone, figure_style, render
 from dokimos.reports.sections.base import Section, filled_sections
 from dokimos.reports.sections.published import Files, file_headline, file_rows
 from dokimos.suites.folder import LintFinding, LintSeverity
@@ -32,30 +30,6 @@ _GLYPHS = {
     RunOutcome.OTHER: "~",
     RunOutcome.UNCHECKED: "∅",
 }
-
-
-def write_report(
-    judgements: Sequence[Judgement],
-    context: ReportContext,
-    path: Path,
-    *,
-    log_tails: Mapping[str, str] | None = None,
-    known: Known | None = None,
-    explanation: Explanation | None = None,
-) -> None:
-    """Write the report of `judgements` to `path`: all of it, or nothing.
-
-    `log_tails` has the end of each run's log by job id, `known` what suites know about their instances,
-    `explanation` why verifiers slow down. The folder of `path` is created if missing.
-    """
-    findings = Findings.of(
-        judgements,
-        known=known,
-        log_tails=log_tails,
-        explanation=explanation,
-        limit_wall_seconds=context.wall_seconds,
-    )
-    write_page(findings, context, path)
 
 
 def write_page(findings: Findings, context: ReportContext, path: Path) -> None:

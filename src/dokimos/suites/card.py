@@ -26,6 +26,26 @@ class Publication:
     url: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReleaseSettings:
+    """What a release says of itself: see `dokimos.release`.
+
+    `licence` must be given for a suite that Dokimos did not make, and `authors` for one that it does not
+    ship. `published` is the date (default: today).
+    """
+
+    title: str | None = None
+    licence: str | None = None
+    authors: tuple[str, ...] = ()
+    version: str = "1.0"
+    published: str | None = None
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        named: object = self.authors
+        object.__setattr__(self, "authors", (named,) if isinstance(named, str) else tuple(self.authors))
+
+
 @dataclass(frozen=True)
 class _Row:
     entry: SuiteEntry

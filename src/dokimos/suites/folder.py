@@ -17,21 +17,25 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from importlib import resources
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import code_key, home, write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
-from dokimos.core.registry import did_you_mean, unknown_name
+from dokimos.core.records import Table, record_of
+from dokimos.core.registry import did_you_mean, nearest_name, unknown_name
 from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
+
+if TYPE_CHECKING:
+    import dokimos
 
 #: Beside the truth files of a suite that `hide` made: the results for its points.
 HIDE_REPORT = "truth/hide.json"
@@ -49,8 +53,11 @@ _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, repr=False)
-class Suite(Brief):
-    """A folder of instances: `for entry in suite` goes through them, `len(suite)` counts them."""
+class Suite(Brief, Table):
+    """A folder of instances: `for entry in suite` goes through them, `len(suite)` counts them.
+
+    Its methods are the public functions of the same names, which say what the options are.
+    """
 
     folder: Path
     entries: tuple[SuiteEntry, ...]
@@ -66,10 +73,37 @@ class Suite(Brief):
         for entry in self.entries:
             if entry.name == name:
                 return entry
-        close = get_close_matches(name, [entry.name for entry in self.entries], n=1, cutoff=0.0)
+        near = nearest_name(name, [entry.name for entry in self.entries], cutoff=0.0)
         raise InputError(
-            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {close[0]!r}?"
+            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {near!r}?"
         )
+
+    def check(self, **options: Any) -> dokimos.CheckedSuite:
+        """Prove every label again: `dokimos.check`."""
+        import dokimos
+
+        return dokimos.check(self, **options)
+
+    def label(self, **options: Any) -> dokimos.LabelledSuite:
+        """Find labels for the instances that have none: `dokimos.label`."""
+        import dokimos
+
+        return dokimos.label(self, **options)
+
+    def run(self, verifiers: Any, **options: Any) -> dokimos.Campaign:
+        """Run verifiers on it: `dokimos.run`, which needs `out`."""
+        import dokimos
+
+        return dokimos.run(self, verifiers, **options)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each instance, with its label, if it has one."""
+        return [
+            record_of(entry, "name", "family", "timeout_seconds")
+            | {"label": None if (truth := entry.read_truth()) is None else truth.label.value}
+            | record_of(entry, "network_path", "property_path")
+            for entry in self.entries
+        ]
 
 
 def present(folder: Path, name: str) -> str:
@@ -248,7 +282,7 @@ def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
         if name is None or not exists(network):
             return network, property_
         networks = {name: network}
-    from dokimos.suites.lowering import lowered_files
+    from dokimos.suites.lower import lowered_files
 
     try:
         return lowered_files(networks, property_, stem=_stem(row.network))

@@ -17,7 +17,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.checker.base import CertificateKind, Problem
 from dokimos.checker.check import check, prove
 from dokimos.core.errors import UnreadableFile
-from dokimos.difficulty.components.published import Component
+from dokimos.difficulty.components.five_components import Component
 from dokimos.difficulty.inspection import Inspection
 from dokimos.engine.attacks.base import Attack, AttackResult, Budget
 from dokimos.engine.attacks.target import Target

@@ -283,7 +283,7 @@ class Verifier(ABC):
 
     def at(self, place: str) -> Self:
         """The same verifier at a place that the user names. Raises InputError if it takes no place."""
-        raise InputError(f"The verifier {self.name} takes no place; write --verifier {self.name}.")
+        raise InputError(f"The verifier {self.name} takes no place; write only {self.name}.")
 
     def install(self, say: Callable[[str], None]) -> None:
         """Install it if it is not installed; `say` gets a line for each step."""

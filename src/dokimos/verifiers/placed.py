@@ -18,7 +18,7 @@ from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.registry import did_you_mean
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
-from dokimos.verifiers.results import refusal
+from dokimos.verifiers.result_file import refusal
 
 _VERSION = "version"
 

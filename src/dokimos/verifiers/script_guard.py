@@ -17,11 +17,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Finding, Invocation
 
@@ -176,7 +175,7 @@ def finding(scripts: Iterable[Path]) -> Finding:
     if has_namespaces():
         return Finding(f"its scripts run in {IN_NAMESPACES}", True)
     if trouble := refusal(scripts):
-        return Finding(trouble, False, "allow user namespaces here, or give --trust-scripts")
+        return Finding(trouble, False, "allow user namespaces here, or give `trust_scripts`")
     return Finding(f"this system has no namespaces; its scripts run with {BY_STAND_INS}", True)
 
 
@@ -192,7 +191,7 @@ def refusal(scripts: Iterable[Path]) -> str | None:
             if found is not None:
                 return (
                     f"{script}:{number}: calls {found[0]}, but this system has no namespaces to protect "
-                    "your processes; allow user namespaces, or give --trust-scripts."
+                    "your processes; allow user namespaces, or give `trust_scripts`."
                 )
     return None
 
@@ -258,30 +257,6 @@ INSTALLING = (
     "XDG_CONFIG_HOME",
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Permissions:
-    """What the user grants verifiers: more variables, by name, and scripts that run unguarded."""
-
-    pass_env: tuple[str, ...] = ()
-    trust_scripts: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.pass_env:
-            if not _NAME.fullmatch(name):
-                shown = name.partition("=")[0][:40]  # what follows may be a secret
-                raise InputError(
-                    f"--pass-env takes the name of a variable without a value; {shown!r} is not one."
-                )
-
-    def require(self, *, where: str = "") -> None:
-        """Check that the variables to pass are set. Raises InputError if one is not."""
-        for name in self.pass_env:
-            if name not in os.environ:
-                at = f" on {where}" if where else ""
-                raise InputError(f"--pass-env {name}: there is no such variable{at}; set it first.")
 
 
 def allowed_environment(declared: Iterable[str] = (), pass_env: Iterable[str] = ()) -> dict[str, str]:

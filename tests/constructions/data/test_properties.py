@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dokimos
-from dokimos.api.data import within
+from dokimos.api.models import within
 from dokimos.checker.check import check
 from dokimos.constructions.data.brackets import Effort, brackets
 from dokimos.constructions.data.catalogue import load_data
@@ -25,6 +25,9 @@ from dokimos.engine.attacks.row_target import attack_rows
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Label
 from tests.checker.files import repaired
+from tests.scripting import flat
+
+make_properties = flat(dokimos.make_properties, dokimos.PropertySettings)
 
 EASY: dict[str, Any] = {"data": "digits", "largest": 0.5, "tolerance": 0.02}
 
@@ -32,13 +35,17 @@ EASY: dict[str, Any] = {"data": "digits", "largest": 0.5, "tolerance": 0.02}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nets")
-    return dokimos.train_model("digits-fc", folder, epochs=4, evaluate=1).network
+    return dokimos.train_model(
+        "digits-fc", out=folder, epochs=4, settings=dokimos.TrainSettings(evaluate=1)
+    ).network
 
 
 @pytest.fixture(scope="module")
 def twins(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("suite") / "twins"
-    made = dokimos.make_properties("oval", model, out=out, count=3, seed=1, twins=True, **EASY)
+    made = make_properties(
+        "oval", model, out=out, count=3, seed=1, settings=dokimos.PropertySettings(twins=True), **EASY
+    )
     assert made.labels == {"unsat": 3, "sat": 3}
     return out
 
@@ -72,7 +79,15 @@ def test_a_label_does_not_survive_another_network_or_a_wider_box(twins: Path) ->
 
 
 def test_oval_radii_lie_between_and_are_not_labelled(model: Path, tmp_path: Path) -> None:
-    made = dokimos.make_properties("oval", model, out=tmp_path / "a", count=2, seed=1, vnnlib="2", **EASY)
+    made = make_properties(
+        "oval",
+        model,
+        out=tmp_path / "a",
+        count=2,
+        seed=1,
+        settings=dokimos.PropertySettings(vnnlib="2"),
+        **EASY,
+    )
     assert made.labels == {"": 2} and made.timeout_seconds == 720
     for record in made.records:
         if record.instances:
@@ -82,10 +97,19 @@ def test_oval_radii_lie_between_and_are_not_labelled(model: Path, tmp_path: Path
     text = next((tmp_path / "a" / "vnnlib").iterdir()).read_text()
     assert "(vnnlib-version <2.0>)" in text and "[1,1,8,8]" in text
     with pytest.raises(InputError, match="Between the proven and the broken radius nothing has a label"):
-        dokimos.make_properties("oval", model, out=tmp_path / "b", labelled_only=True, **EASY)
+        make_properties(
+            "oval", model, out=tmp_path / "b", settings=dokimos.PropertySettings(labelled_only=True), **EASY
+        )
     one = {"count": 1, "seed": 1, "labelled_only": True}
     for weights, label in (((1.0, 0.0), "unsat"), ((0.0, 1.0), "sat")):
-        made = dokimos.make_properties("oval", model, out=tmp_path / label, weights=weights, **one, **EASY)
+        made = make_properties(
+            "oval",
+            model,
+            out=tmp_path / label,
+            settings=dokimos.PropertySettings(weights=weights),
+            **one,
+            **EASY,
+        )
         assert made.labels == {label: 1}
 
 
@@ -98,8 +122,13 @@ def _few(folder: Path) -> Path:
 
 def test_degenerate_brackets_are_reported_and_not_shipped(model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no attack succeeds at the largest radius"):
-        dokimos.make_properties(
-            "oval", model, _few(tmp_path), tmp_path / "a", count=1, largest=1e-4, tolerance=1e-5
+        make_properties(
+            "oval",
+            model,
+            _few(tmp_path),
+            out=tmp_path / "a",
+            count=1,
+            settings=dokimos.PropertySettings(largest=1e-4, tolerance=1e-5),
         )
 
 
@@ -112,11 +141,20 @@ def test_an_interrupted_call_goes_on_and_gives_the_same_suite(
 
     out = tmp_path / "twins"
     with pytest.raises(KeyboardInterrupt):
-        dokimos.make_properties(
-            "oval", model, out=out, count=3, seed=1, twins=True, progress=interrupt, **EASY
+        make_properties(
+            "oval",
+            model,
+            out=out,
+            count=3,
+            seed=1,
+            settings=dokimos.PropertySettings(twins=True),
+            progress=interrupt,
+            **EASY,
         )
     assert not out.exists()
-    dokimos.make_properties("oval", model, out=out, count=3, seed=1, twins=True, **EASY)
+    make_properties(
+        "oval", model, out=out, count=3, seed=1, settings=dokimos.PropertySettings(twins=True), **EASY
+    )
     for path in twins.rglob("*.*"):
         assert (out / path.relative_to(twins)).read_bytes() == path.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["twins"]
@@ -124,15 +162,29 @@ def test_an_interrupted_call_goes_on_and_gives_the_same_suite(
 
 def test_pgd_and_balls(model: Path, tmp_path: Path) -> None:
     small = {"restarts": 2, "steps": 10, "seed": 3}
-    made = dokimos.make_properties("pgd", model, "digits", tmp_path / "a", epsilon=0.02, count=5, **small)
+    made = make_properties("pgd", model, "digits", out=tmp_path / "a", epsilon=0.02, count=5, **small)
     assert made.labels["sat"] == 0 and sum(made.labels.values()) == 5
     assert made.labels["unsat"] == sum(record.easy for record in made.records) > 0
-    hard = dokimos.make_properties(
-        "pgd", model, "digits", tmp_path / "b", epsilon=0.05, count=2, drop_easy=True, **small
+    hard = make_properties(
+        "pgd",
+        model,
+        "digits",
+        out=tmp_path / "b",
+        epsilon=0.05,
+        count=2,
+        settings=dokimos.PropertySettings(drop_easy=True),
+        **small,
     )
     assert hard.labels == {"": 2}
-    balls = dokimos.make_properties(
-        "radius", model, "digits", tmp_path / "c", epsilon=(0.01, 0.4), count=3, labelled_only=True, **small
+    balls = make_properties(
+        "radius",
+        model,
+        "digits",
+        out=tmp_path / "c",
+        epsilon=(0.01, 0.4),
+        count=3,
+        settings=dokimos.PropertySettings(labelled_only=True),
+        **small,
     )
     assert balls.labels["sat"] >= 2 and balls.labels["unsat"] >= 1
     assert dokimos.check(tmp_path / "c").is_proven
@@ -142,11 +194,25 @@ def test_a_budget_chooses_seconds_and_then_records(model: Path, tmp_path: Path) 
     common: dict[str, Any] = {"epsilon": 0.01, "restarts": 1, "steps": 1, "count": 4}
     data = _few(tmp_path)
     for name, budget, seconds in (("a", 6 * 3600, 300), ("b", 100, 25), ("c", 25, 10)):
-        made = dokimos.make_properties("pgd", model, data, tmp_path / name, budget_seconds=budget, **common)
+        made = make_properties(
+            "pgd",
+            model,
+            data,
+            out=tmp_path / name,
+            settings=dokimos.PropertySettings(budget_seconds=budget),
+            **common,
+        )
         assert made.timeout_seconds == seconds
         assert sum(made.labels.values()) * seconds <= budget
     with pytest.raises(InputError, match="too small for one record, whose 1 instance may take 10 s"):
-        dokimos.make_properties("pgd", model, data, tmp_path / "d", budget_seconds=5, **common)
+        make_properties(
+            "pgd",
+            model,
+            data,
+            out=tmp_path / "d",
+            settings=dokimos.PropertySettings(budget_seconds=5),
+            **common,
+        )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +254,7 @@ def test_what_fits_into_a_budget(
         ({"weights": (1.0, 1.0)}, "their sum must be 1"),
         ({"vnnlib": "3"}, "no version 3 of VNN-LIB"),
         ({"seed": -1}, "seed must be at least 0"),
-        ({"labelled_only": True, "drop_easy": True}, "leave out --drop-easy or --labelled-only"),
+        ({"labelled_only": True, "drop_easy": True}, "leave out `drop_easy` or `labelled_only`"),
         ({"restarts": 10**9}, "1 to 1,000 restarts"),
         ({"timeout_seconds": float("inf")}, "seconds for an instance must be above 0"),
         ({"style": "oval", "largest": 0.0}, "largest radius to try must be a positive number"),
@@ -203,7 +269,7 @@ def test_mistakes_get_one_sentence(
 ) -> None:
     given = {"style": "pgd", "model": model, "data": "digits", "out": tmp_path / "a", "epsilon": 0.1}
     with pytest.raises(InputError, match=message):
-        dokimos.make_properties(**{**given, **changes})
+        make_properties(**{**given, **changes})
 
 
 def test_a_witness_is_found_where_bounds_do_not_prove(model: Path) -> None:
@@ -242,7 +308,7 @@ def test_other_operators_are_bounded_by_intervals(tmp_path: Path) -> None:
     said = read_classifier(tmp_path / "m.onnx").scores(digits).argmax(axis=1)
     np.savez(tmp_path / "own.npz", x=digits.records, y=said)
     small = {"count": 2, "restarts": 1, "steps": 2, "labelled_only": True}
-    made = dokimos.make_properties(
-        "pgd", tmp_path / "m.onnx", tmp_path / "own.npz", tmp_path / "a", epsilon=1e-3, **small
+    made = make_properties(
+        "pgd", tmp_path / "m.onnx", tmp_path / "own.npz", out=tmp_path / "a", epsilon=1e-3, **small
     )
     assert made.labels == {"unsat": 2} and dokimos.check(tmp_path / "a").is_proven

@@ -26,6 +26,9 @@ from dokimos.constructions.data.schedule import Trainer
 from dokimos.core.errors import InputError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
+from tests.scripting import flat
+
+train_model = flat(dokimos.train_model, dokimos.TrainSettings)
 
 SHAPES = {"cifar10": (3, 32, 32), "mnist": (1, 28, 28), "digits": (1, 8, 8)}
 #: Parameters and ReLUs, as the benchmarks' authors state them.
@@ -116,8 +119,10 @@ def test_the_same_seed_gives_the_same_network_and_an_interrupted_run_goes_on(
 
 def test_the_normalisation_is_declared_once(tmp_path: Path) -> None:
     common = {"data": "digits", "epochs": 1, "evaluate": 2, "normalise": "0.5:0.25"}
-    outside = dokimos.train_model("digits-fc", tmp_path / "a", **common)
-    inside = dokimos.train_model("digits-fc", tmp_path / "b", inside=True, **common)
+    outside = train_model("digits-fc", out=tmp_path / "a", **common)
+    inside = train_model(
+        "digits-fc", out=tmp_path / "b", settings=dokimos.TrainSettings(inside=True), **common
+    )
     records = load_data("digits").chosen([0, 1, 2])
     scores = [read_classifier(made.network).scores(records) for made in (outside, inside)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
@@ -138,7 +143,7 @@ def test_the_normalisation_is_declared_once(tmp_path: Path) -> None:
 )
 def test_mistakes_get_one_sentence(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        dokimos.train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
+        train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -157,9 +162,9 @@ def test_mistakes_are_told_before_torch_is_loaded(
     monkeypatch.delitem(sys.modules, "dokimos.constructions.data.schedule")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError):
-        dokimos.train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
+        train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
     with pytest.raises(ImportError):  # without a mistake, torch is what is missing
-        dokimos.train_model("digits-fc", tmp_path)
+        train_model("digits-fc", out=tmp_path)
 
 
 def test_own_data_has_its_own_range_and_at_least_two_classes(tmp_path: Path) -> None:
@@ -168,18 +173,22 @@ def test_own_data_has_its_own_range_and_at_least_two_classes(tmp_path: Path) -> 
     np.savez(tmp_path / "own.npz", x=wide, y=labels)
     np.savez(tmp_path / "one.npz", x=wide, y=0 * labels)
     given: dict[str, Any] = {"out": tmp_path, "epochs": 1, "evaluate": 2}
-    with pytest.raises(InputError, match="scale the data, or give --limits"):
-        dokimos.train_model("digits-fc", data=tmp_path / "own.npz", **given)
+    with pytest.raises(InputError, match="scale the data, or give as `limits`"):
+        train_model("digits-fc", data=tmp_path / "own.npz", **given)
     with pytest.raises(InputError, match="a classifier needs records of two classes"):
-        dokimos.train_model("digits-fc", data=tmp_path / "one.npz", limits=None, **given)
-    made = dokimos.train_model("digits-fc", data=tmp_path / "own.npz", limits=None, **given)
+        train_model(
+            "digits-fc", data=tmp_path / "one.npz", settings=dokimos.TrainSettings(limits=None), **given
+        )
+    made = train_model(
+        "digits-fc", data=tmp_path / "own.npz", settings=dokimos.TrainSettings(limits=None), **given
+    )
     assert (made.relus, made.accuracy.clean.count) == (64, 2)
 
 
 def test_a_damaged_checkpoint_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "digits-fc.checkpoint").write_bytes(b"no checkpoint")
     with pytest.raises(InputError, match="cannot be read as a checkpoint"):
-        dokimos.train_model("digits-fc", tmp_path, epochs=1)
+        train_model("digits-fc", out=tmp_path, epochs=1)
 
 
 def test_intervals_of_shares() -> None:
@@ -191,5 +200,5 @@ def test_intervals_of_shares() -> None:
 def test_own_data_is_split(tmp_path: Path) -> None:
     few = load_data("digits").chosen(list(range(10)))
     np.savez(tmp_path / "own.npz", x=few.records, y=few.labels)
-    made = dokimos.train_model("digits-cnn", tmp_path, data=tmp_path / "own.npz", epochs=1)
+    made = train_model("digits-cnn", out=tmp_path, data=tmp_path / "own.npz", epochs=1)
     assert made.accuracy.clean.count == 2

@@ -17,7 +17,7 @@ from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import Knobs, OperatorPlan, corners, cuts, draw_plan
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.networks.reading import folding
+from dokimos.networks.reading import fold
 from dokimos.networks.reading import onnx_file as read
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
@@ -68,7 +68,7 @@ def test_the_suite_has_every_variant_with_both_labels() -> None:
 def test_every_operator_that_is_read_is_tried() -> None:
     """Integers that only make shapes and indices are tried together, in one variant."""
     tried = {op for v in VARIANTS.values() for op in operators(drawn(v)[0].network)}
-    assert set(read._RULES) | set(folding._RULES) <= tried | READ_ONLY
+    assert set(read._RULES) | set(fold._RULES) <= tried | READ_ONLY
     own = {variant.op for variant in VARIANTS.values()}
     assert set(read._RULES) <= own | READ_ONLY
 

@@ -125,7 +125,7 @@ def test_a_large_slack_leaves_the_centre_of_the_twin_to_class_0() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [FAMILY, "transformer"])
 def test_root_bounds_miss_the_proven_margin_ten_times_over(family: str, tmp_path: Path) -> None:
-    dokimos.generate(tmp_path / "suite", family=family, jobs=1)
+    dokimos.generate(out=tmp_path / "suite", family=family, jobs=1)
     for outcome in dokimos.profile(tmp_path / "suite", jobs=1).outcomes:
         assert outcome.profile is not None
         for gap in (outcome.profile.extras["crown_gap"], outcome.profile.components["ibp_gap"]):

@@ -55,14 +55,14 @@ def test_a_liar_is_caught_by_a_lock(attack: str, twins: list[LabelledInstance]) 
 
 def test_what_its_attack_finds_a_liar_says() -> None:
     easy = CONSTRUCTIONS["disjuncts"](seed=0)[1]
-    assert asked("trusts-joint-units", easy) is Answer.SAT
+    assert asked("trusts-units-leaky", easy) is Answer.SAT
 
 
 @pytest.mark.slow
 def test_counting_the_padding_of_a_pool_misses_the_lock_on_it(tmp_path: Path) -> None:
     """The violation depends on the border: read with padding that counts, there is none. The base
     without a lock is proven by bounds alone."""
-    dokimos.hide(tmp_path / "out", HideSettings(architecture="avgpool", points=1, scale=0.1))
+    dokimos.hide(out=tmp_path / "out", settings=HideSettings(architecture="avgpool", points=1, scale=0.1))
     found: dict[str, tuple[Answer, Answer]] = {}
     for entry in dokimos.read_suite(tmp_path / "out").entries:
         sibling = json.loads(entry.truth_path.read_text())["origin"]["parameters"]["lock"]

@@ -13,7 +13,7 @@ from dokimos.constructions.hiding import planted_start as robust_base
 from dokimos.constructions.hiding.bumps import evaluate, trainable
 from dokimos.constructions.hiding.planted_start import planted_start
 from dokimos.constructions.hiding.plants import PlantedPoint, draw_network, draw_points
-from dokimos.constructions.hiding.training import TrainingOptions
+from dokimos.constructions.hiding.trainer import TrainingOptions
 from dokimos.core.errors import InputError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay

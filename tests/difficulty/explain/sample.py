@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,18 @@ from typing import Any
 from dokimos.campaigns.journal import Journal, RunRecord
 from dokimos.campaigns.manifest import describe, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
+from dokimos.campaigns.settings import RunSettings
 from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.suites.facts import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer, Certificate, Claim, Label, Semantics, Truth, sha256
-from dokimos.suites.writing import dump_truth, write_index
+from dokimos.suites.suite_files import dump_truth, write_index
 from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import styles_of
-from dokimos.verifiers.execution.limits import Limits, Termination
+from dokimos.verifiers.execution.limits import Termination
 
-LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)
+SETTINGS = RunSettings(timeout_seconds=10)
+LIMITS = SETTINGS.limits(10)
 
 
 def seen(
@@ -185,7 +187,7 @@ def write_campaign(
     out.mkdir(parents=True)
     tools = [Tool(name, "1") for name in verifiers]
     suites = [CampaignSuite(suite, read_suite(suite).entries)]
-    write_manifest(describe(suites, tools, limits=LIMITS, repeat=repeat), out / "manifest.json")
+    write_manifest(describe(suites, tools, replace(SETTINGS, repeat=repeat)), out / "manifest.json")
     with Journal(out / "journal.jsonl") as journal:
         for one in records:
             journal.started(one.job, one.started_at)

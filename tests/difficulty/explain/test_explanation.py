@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.campaigns.journal import RunRecord
-from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json, trajectories
+from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json
 from dokimos.difficulty.explain.rows import Account, Explanation, Status, Uniqueness
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.execution.limits import Limits
-from tests.difficulty.explain.sample import LIMITS, Made, record, seen, write_campaign, write_suite
+from tests.difficulty.explain.sample import LIMITS, Made, record, write_campaign, write_suite
 
 QUICK = Resampling(resamples=300)
 UNSTABLE = np.linspace(0, 1, 24)
@@ -141,30 +141,12 @@ def test_an_infinite_gap_is_a_rank_and_still_plain_json(tmp_path: Path) -> None:
     assert (gap.auc, gap.left_out) == (1.0, 0)
     document = json.loads(json.dumps(explanation_to_json(found), allow_nan=False))
     assert {o["components"]["ibp_gap"] for o in document["observations"]} == {1.0, "inf"}
-    assert {step.components["ibp_gap"] for step in found.trajectories[0].steps} == {1.0, None}
-
-
-def test_trajectories_are_in_the_order_of_the_benchmark() -> None:
-    rows = [
-        seen("b", Status.SOLVED, position=0, unstable=0.1),
-        seen("a", Status.TIMEOUT, position=1, seconds=9.0, unstable=0.9),
-        seen("a", Status.SOLVED, position=1, verifier="reference", unstable=0.9),
-    ]
-    (found,) = trajectories(rows)
-    assert [step.instance for step in found.steps] == ["b", "a"]
-    assert found.steps[1].outcomes == {"marabou": Status.TIMEOUT, "reference": Status.SOLVED}
-    assert found.steps[1].seconds["marabou"] == 9.0
-    assert found.steps[1].components == {"unstable": 0.9}
 
 
 def test_an_explanation_is_plain_json(tmp_path: Path) -> None:
     found = explained(tmp_path, marabou=0.5, reference=0.8)
     document = json.loads(json.dumps(explanation_to_json(found), allow_nan=False))
-    assert document["schema"] == 2
+    assert document["schema"] == 3
     assert document["verifiers"][0]["counts"]["timeout"] == 12
     assert document["observations"][0]["styles"] == ["SAT"]
     assert len(document["observations"]) == 2 * len(MADE)
-    assert document["trajectories"][0]["steps"][0]["outcomes"] == {
-        "marabou": "solved",
-        "reference": "solved",
-    }

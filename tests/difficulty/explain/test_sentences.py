@@ -2,29 +2,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     EXPLAINING,
-    BreakingCurve,
-    Cell,
     FamilySeparation,
-    Interaction,
     MissingProfiles,
-    Rung,
     Separation,
     Status,
     Uniqueness,
     UniqueResult,
 )
 from dokimos.difficulty.explain.sentences import (
-    curve_in_words,
     family_by_family,
     missing_in_words,
     separation_in_words,
     unique_results_in_words,
-    which_interact,
     which_separates,
 )
 from dokimos.suites.facts import COMPONENTS
@@ -51,20 +43,6 @@ GOOD = Separation(
 CHANCE = replace(GOOD, component="margin", auc=0.45, low=0.3, high=0.6, p_value=0.4)
 LOWER = replace(GOOD, component="margin", auc=0.2, low=0.1, high=0.35)
 FEW = replace(GOOD, auc=None, low=None, high=None, p_value=None, note="not enough data: no profiles")
-PAIR = Interaction(
-    subject="v",
-    first="unstable",
-    second="gradient_dimension",
-    first_edges=(),
-    second_edges=(),
-    cells=(),
-    first_cut=0.25,
-    second_cut=3.0,
-    product=2.5,
-    p_value=0.004,
-    families=4,
-    quarters=(Cell(0, 10), Cell(1, 10), Cell(2, 10), Cell(10, 10)),
-)
 
 
 def test_every_component_has_a_name() -> None:
@@ -99,50 +77,6 @@ def test_complete_separation_that_may_be_chance_is_not_claimed() -> None:
     complete = replace(GOOD, auc=1.0, note="complete separation: resampling gives no interval")
     assert separation_in_words(complete).startswith("every timeout has a higher value")
     assert separation_in_words(replace(complete, p_value=0.2)) == "could be chance"
-
-
-def test_an_interaction_is_a_test_and_four_rates() -> None:
-    assert which_interact([PAIR]) == (
-        "U and d_eff interact within families: the higher d_eff, the more timeouts rise with U "
-        "(product term +2.5, p = 0.004, 4 families). In all families together, as U passes 0.25, "
-        "the timeout rate goes from 0 % to 20 % if d_eff <= 3, and from 10 % to 100 % if d_eff "
-        "is above that. This is claimed at a joint level of 5 % for all pairs (1 of 1 tested), "
-        "for these families only."
-    )
-    assert "the less timeouts rise with U" in which_interact([replace(PAIR, product=-2.5)])
-    chance = replace(PAIR, p_value=0.2)
-    assert which_interact([chance]) == (
-        "No pair of components is found to interact within families, at a joint level of 5 % for all pairs "
-        "(1 of 1 tested)."
-    )
-    untested = replace(PAIR, product=None, p_value=None, note="not enough data: no profiles")
-    assert which_interact([untested]) == "Which components interact: not enough data: no profiles."
-
-
-@pytest.mark.parametrize(
-    ("breaks_at", "note", "expected"),
-    [
-        (4.0, "", "pairs: n breaks it at 4 (timed out), solved up to 2."),
-        (None, "it solves every step", "pairs: n from 2 to 4: it solves every step."),
-    ],
-)
-def test_a_curve_is_one_sentence(breaks_at: float | None, note: str, expected: str) -> None:
-    points = (Rung(2.0, Status.SOLVED, 1.0, 1, 1, ("a",)), Rung(4.0, Status.TIMEOUT, 9.0, 0, 1, ("b",)))
-    curve = BreakingCurve(
-        subject="v",
-        suite="s",
-        family="pairs",
-        knob="n",
-        label="unsat",
-        fixed={},
-        points=points,
-        breaks_at=breaks_at,
-        broken_by=None if breaks_at is None else Status.TIMEOUT,
-        last_solved=2.0,
-        rising=True,
-        note=note,
-    )
-    assert curve_in_words(curve) == expected
 
 
 def test_standing_alone_is_counted_by_family() -> None:

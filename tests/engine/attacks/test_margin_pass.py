@@ -68,5 +68,5 @@ def test_threads_are_as_before() -> None:
 def test_too_many_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "MOST_NUMBERS", 100)
     seen = observe(dense(([[1, 1]], [0])), unit_box(2, 1, "(<= Y_0 -9)"), samples=51)
-    with pytest.raises(InputError, match="use --samples 50 or fewer"):
+    with pytest.raises(InputError, match="use `samples` 50 or fewer"):
         seen.sampled  # noqa: B018

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dokimos.judging.audit.linting import LINT_RULES
+from dokimos.judging.audit.lint import LINT_RULES
 from dokimos.reports.exports import markdown_table
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.judging.audit.instance_rules import TIME_NOT_NEEDED
-from dokimos.judging.audit.linting import LINT_RULES, lint_benchmark, sarif
+from dokimos.judging.audit.lint import LINT_RULES, lint_benchmark, sarif
 from dokimos.judging.audit.property_rules import can_never_hold
 from dokimos.judging.audit.subjects import PublishedRuns
 from dokimos.networks.summary import operators_of, operators_on_data

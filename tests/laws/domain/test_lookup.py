@@ -8,8 +8,8 @@ import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.definition import DomainNotFound, load_domain, shipped_domains
-from dokimos.laws.language.constraints import domain_of
 from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.record_constraints import domain_of
 
 CODE = """
 import math
@@ -90,7 +90,7 @@ def test_missing_domains(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no such file"):
         load_domain(str(tmp_path / "nobody.py"))
     (tmp_path / "people.py").write_text(CODE)
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         load_domain("people", folder=tmp_path, allow_code=False)
 
 

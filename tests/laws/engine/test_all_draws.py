@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.case_frame import Records, Rows
 from dokimos.laws.engine.draws import Pool
-from dokimos.laws.engine.frame import Records, Rows
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import MORE_FELONIES, brute_force, domain, inputs, risk, run
 

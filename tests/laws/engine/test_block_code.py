@@ -29,7 +29,7 @@ def test_code_runs_case_by_case() -> None:
     assert "o1 is" in found.violations[0].words
     again = run(text, of=labelled, budget=200)
     assert again.violated == found.violated
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         run(text, allow_code=False)
     with pytest.raises(InputError, match="the block does more than predict"):
         run(text, of=labelled, exhaustive=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.descriptions import describe, one_of
+from dokimos.laws.engine.law_case import LawCase
 from tests.laws.toy import domain, inputs, law
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.engine.results import LawVerdict, headline, verdict_of
+from dokimos.laws.engine.law_results import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import domain, run
 

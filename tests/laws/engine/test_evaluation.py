@@ -15,12 +15,12 @@ from dokimos.core.errors import InputError
 from dokimos.laws import real
 from dokimos.laws import text as text_feature
 from dokimos.laws.engine.calls import AllFailed, Failures
+from dokimos.laws.engine.case_frame import Frame, Records, Value, column, stack
 from dokimos.laws.engine.confirmation import change_sizes
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Frame, Records, Value, column, stack
-from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import format_expression
+from dokimos.laws.language.law_layout import format_expression
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import LawError
 from dokimos.laws.language.validation import check_law
@@ -318,7 +318,7 @@ def test_a_law_with_errors_does_not_run() -> None:
     assert len(check_law(wrong)) > 1
     with pytest.raises(LawError, match=r"y is not declared.*and 1 more"):
         make_plan(wrong, None)
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         make_plan(parse_law("input x1; output d; { d = len(x1) } ensures d == 1;"), None, allow_code=False)
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dokimos.laws.engine.law_results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.engine.means import MeansTally, SetOutcome
-from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict_of
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.law_layout import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.set_conditions import set_conditions
 from dokimos.laws.language.validation import check_law

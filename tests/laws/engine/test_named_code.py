@@ -11,8 +11,8 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.models.files import read_pickle
+from dokimos.laws.engine.law_results import LawSettings
+from dokimos.laws.models.model_files import read_pickle
 
 DOMAIN = """
 from dokimos.laws import integer
@@ -45,9 +45,7 @@ def saved(tmp_path: Path) -> Path:
 
 def test_what_a_file_names_is_not_run(saved: Path, tmp_path: Path) -> None:
     for allowed in (None, False):
-        with pytest.raises(
-            InputError, match=rf"runs Python: the domain {tmp_path}/people\.py; .*--allow-c"
-        ):
+        with pytest.raises(InputError, match=rf"runs Python: the domain {tmp_path}/people\.py; .*`allow_c"):
             dokimos.replay_law(saved, allow_code=allowed)
     assert not (tmp_path / "ran").exists()
     [replayed] = dokimos.replay_law(saved, allow_code=True)
@@ -71,7 +69,7 @@ def test_what_the_user_names_may_be_code(saved: Path, tmp_path: Path) -> None:
         saved, domain=str(tmp_path / "people.py"), model=f"{tmp_path}/people.py:falling"
     )
     assert replayed.is_violated
-    with pytest.raises(InputError, match="--no-code refuses"):
+    with pytest.raises(InputError, match="`allow_code=False` refuses"):
         dokimos.replay_law(saved, domain=str(tmp_path / "people.py"), allow_code=False)
 
 

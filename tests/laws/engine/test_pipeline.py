@@ -12,7 +12,7 @@ from dokimos.laws import integer, real
 from dokimos.laws.domain.definition import read_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import format_expression
+from dokimos.laws.language.law_layout import format_expression
 from dokimos.laws.language.parser import parse_law
 from tests.laws.engine.test_evaluation import CONDITIONS, ROWS, A, B, one
 

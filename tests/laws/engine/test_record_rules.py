@@ -11,8 +11,8 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.laws import category, real
 from dokimos.laws.engine.draws import find_source
+from dokimos.laws.engine.law_results import headline
 from dokimos.laws.engine.record_rules import RecordRules
-from dokimos.laws.engine.results import headline
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import domain, inputs, run
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.engine.cases import case_of
 from dokimos.laws.engine.confirmation import _amount, run_cases
-from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.law_case import case_of
+from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.models.lookup import as_model
 from tests.laws.toy import MORE_FELONIES, domain, law, risk, run

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import LawError
 from dokimos.laws.reporting.case_view import view_case

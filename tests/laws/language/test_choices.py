@@ -8,7 +8,7 @@ import pytest
 from dokimos.laws import choice, integer
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.language.choices import resolve_choices
-from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.law_layout import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.validation import check_law
 from tests.laws.toy import domain, inputs, law, run

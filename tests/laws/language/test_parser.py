@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dokimos.core.errors import UnreadableFile
 from dokimos.laws.language import parser
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import Prediction, predictions
+from dokimos.laws.language.law_layout import Prediction, predictions
 from dokimos.laws.language.parser import parse_condition, parse_law, read_law
 from dokimos.laws.language.syntax import LawError, caret
 from dokimos.laws.language.validation import Severity, check_law

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.law_layout import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.templates import TEMPLATES, new_law
 from dokimos.laws.language.validation import check_law

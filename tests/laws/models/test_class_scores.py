@@ -12,8 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dokimos.core.errors import InputError
 from dokimos.laws.language.syntax import LawError
-from dokimos.laws.models.model import network_classes
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.tested_model import network_classes
 from tests.laws.toy import domain, inputs, run
 
 

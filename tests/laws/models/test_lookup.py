@@ -12,9 +12,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import as_model, load_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.tested_model import Model
 from dokimos.networks.writing.builder import ModelBuilder
 from tests.fuzz.named_inputs import networks
 
@@ -102,7 +102,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             load_model(name, None)
     for name in (f"{path}:first", str(tmp_path / "e.pkl")):
-        with pytest.raises(InputError, match="--no-code"):
+        with pytest.raises(InputError, match="allow_code=False"):
             load_model(name, None, allow_code=False)
     (tmp_path / "bad.pkl").write_bytes(b"no pickle")
     for name, message in (

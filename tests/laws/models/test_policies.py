@@ -73,7 +73,7 @@ def test_what_is_no_policy_gets_one_sentence(tmp_path: Path, package: None) -> N
     ):
         with pytest.raises(InputError, match=said):
             load_model(path, None)
-    with pytest.raises(InputError, match="--no-code"):
+    with pytest.raises(InputError, match="allow_code=False"):
         load_model(tmp_path / "new.zip", None, allow_code=False)
 
 

@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dokimos
-from dokimos.api import law_instances
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout, integer, real
 from dokimos.laws.models import estimators
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.same_decisions import expect_same_decisions
 from dokimos.laws.models.trees import Ensemble
+from dokimos.laws.proving import law_suites
 from dokimos.laws.proving.network_closing import NetworkReach
 from dokimos.laws.proving.product_layers import ProductInstance
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
@@ -72,7 +72,7 @@ def test_columns_are_found_by_name_in_the_pickle_and_in_the_file(folder: Path) -
     other_order = ["debt", "income", "age"]
     estimator = trees.DecisionTreeClassifier(max_depth=6, random_state=1)
     pickled = _pickled(estimator.fit(people[other_order], people["granted"]), folder)
-    made = dokimos.convert_model(pickled, folder / "model.json", domain=place)
+    made = dokimos.convert_model(pickled, out=folder / "model.json", domain=place)
     assert (made.rows, made.random) == (200, 1000)
     own = dokimos.laws.domain.definition.load_domain(place)
     answers = estimator.predict(people[other_order]).tolist()
@@ -98,10 +98,13 @@ def test_missing_values_go_the_way_of_the_estimator(kind: str, folder: Path) -> 
     people = _people(gaps=0.3)
     place = _started(people, folder)
     assert 'real("income", 10.0, 89.0, missing=True)' in place.read_text()
-    estimator = getattr(trees if hasattr(trees, kind) else ensembles, kind)(max_depth=5, random_state=2)
+    few = {} if hasattr(trees, kind) else {"n_estimators": 10}
+    estimator = getattr(trees if hasattr(trees, kind) else ensembles, kind)(
+        max_depth=5, random_state=2, **few
+    )
     rows = people[["age", "income", "debt"]].to_numpy(dtype=np.float64)
     pickled = _pickled(estimator.fit(rows, people["granted"]), folder)
-    dokimos.convert_model(pickled, folder / "model.json", domain=place)
+    dokimos.convert_model(pickled, out=folder / "model.json", domain=place)
     read = load_model(folder / "model.json", None)
     every_gap = rows.copy()
     every_gap[:, 1] = np.nan
@@ -117,7 +120,7 @@ def test_a_split_on_missing_or_not_is_a_file_that_can_be_read(folder: Path) -> N
     records = np.array([[1.0, np.nan], [2.0, 1.0], [3.0, np.nan], [4.0, 2.0], [2.0, 5.0]])
     estimator = trees.DecisionTreeClassifier().fit(records, [1, 0, 1, 0, 0])
     assert np.isinf(estimator.tree_.threshold).any()
-    dokimos.convert_model(_pickled(estimator, folder), folder / "model.json")
+    dokimos.convert_model(_pickled(estimator, folder), out=folder / "model.json")
     assert load_model(folder / "model.json", None).predict(records).tolist() == [1, 0, 1, 0, 0]
 
 
@@ -127,7 +130,7 @@ def test_what_the_original_does_not_decide_the_file_does_not_either(folder: Path
     known = people.dropna()
     estimator = ensembles.GradientBoostingClassifier(n_estimators=3, random_state=0)
     estimator.fit(known[["age", "income", "debt"]].to_numpy(), known["granted"])
-    dokimos.convert_model(_pickled(estimator, folder), folder / "model.json", domain=place)
+    dokimos.convert_model(_pickled(estimator, folder), out=folder / "model.json", domain=place)
     with pytest.raises(ValueError, match="a value is missing"):
         load_model(folder / "model.json", None).predict(np.array([[30.0, np.nan, 1.0]]))
     (found, *_) = dokimos.verify_law(folder / "laws", model=folder / "model.json")
@@ -159,8 +162,8 @@ def test_a_file_that_decides_otherwise_is_not_written(
     with monkeypatch.context() as patched:
         patched.setattr(estimators, "fitted_names", lambda _: [])
         with pytest.raises(InputError, match=r"row \d+ \(0-based\) of the data: age "):
-            dokimos.convert_model(pickled, folder / "model.json", domain=place)
-    dokimos.convert_model(pickled, folder / "model.json", domain=place)
+            dokimos.convert_model(pickled, out=folder / "model.json", domain=place)
+    dokimos.convert_model(pickled, out=folder / "model.json", domain=place)
 
 
 def test_the_first_record_that_differs_is_named() -> None:
@@ -207,15 +210,15 @@ def test_a_product_that_is_not_the_network_is_not_written(
     )
     (folder / "more.law").write_text(f"import small; {law(MORE).text}")
     (folder / "net.onnx").write_bytes(network(1))
-    own = law_instances.product_instance
+    own = law_suites.product_instance
 
     def other(read: Any, lowered: Any) -> ProductInstance:
         made = own(read, lowered)
         return replace(made, inputs=made.inputs[::-1])
 
     with monkeypatch.context() as patched:
-        patched.setattr(law_instances, "product_instance", other)
+        patched.setattr(law_suites, "product_instance", other)
         with pytest.raises(InputError, match=r"more: the product of 2 copies of net\.onnx decides"):
-            dokimos.export_law("more.law", model="net.onnx", out="suite", labelled=False)
+            dokimos.export_law("more.law", model="net.onnx", out="suite")
     assert not (folder / "suite/onnx").exists()
-    dokimos.export_law("more.law", model="net.onnx", out="suite", labelled=False)
+    dokimos.export_law("more.law", model="net.onnx", out="suite")

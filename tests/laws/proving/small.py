@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.engine.plan import LawPlan, make_plan
+from dokimos.laws.engine.law_plan import LawPlan, make_plan
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 from tests.laws.toy import law
 

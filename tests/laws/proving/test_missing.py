@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dokimos.laws import choice, flag, integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawResult, LawSettings
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, VerifySettings

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InvalidProof
-from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.models.files import onnx_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import (

@@ -20,7 +20,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate, Instance, Label, Semantics
-from dokimos.suites.lowering import lower
+from dokimos.suites.lower import lower
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import write_vnnlib1, write_vnnlib2
 from tests.laws.proving.small import BY, LATER, LAWS, MORE, SET, plan

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.results import LawAnswer, VerifySettings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.translation import translate

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InvalidProof
-from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.models.model import Model
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import Cover, Cut, LawQuestion, check_cover

@@ -17,9 +17,9 @@ from dokimos.core.files import only_one
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.proving.results import VerifySettings
-from dokimos.laws.repair import measuring, repairing
-from dokimos.laws.repair.repairing import KeptRepairs, Repair, RepairedModel, RepairSettings
-from dokimos.laws.repair.training import RepairWay
+from dokimos.laws.repair import measures, repair
+from dokimos.laws.repair.repair import KeptRepairs, Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.repair_task import RepairWay
 from tests.laws.proving.small import MORE, SET, domain, records
 from tests.laws.proving.test_networks import model_of, network
 from tests.laws.toy import BLOCK, law
@@ -77,8 +77,8 @@ class _Trainings:
     """Counts the trainings."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, self._own = 0, repairing.repaired
-        monkeypatch.setattr(repairing, "repaired", self._counted)
+        self.count, self._own = 0, repair.repaired
+        monkeypatch.setattr(repair, "repaired", self._counted)
 
     def _counted(self, *given: Any, **more: Any) -> Any:
         self.count += 1
@@ -215,7 +215,7 @@ def test_two_repairs_do_not_write_the_same_network(folder: Path) -> None:
 def test_an_interrupted_test_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test of a law ends with the cases it has when interrupted: too few for the table."""
     monkeypatch.setattr(
-        measuring, "test_law", lambda *given, **more: replace(run_law(*given, **more), is_interrupted=True)
+        measures, "test_law", lambda *given, **more: replace(run_law(*given, **more), is_interrupted=True)
     )
     with pytest.raises(KeyboardInterrupt):
         _of().run(SETTINGS)

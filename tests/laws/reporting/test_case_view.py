@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dokimos.laws.domain.definition import load_domain
+from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.reporting.case_view import TextChange, Track, compare_texts, track_of, view_case
-from tests.laws.reporting.test_page import page
+from tests.laws.reporting.test_law_page import page
 from tests.laws.toy import MORE_FELONIES, domain, run
 
 

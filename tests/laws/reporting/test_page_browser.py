@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dokimos.laws.reporting.page import write_page
+from dokimos.laws.reporting.law_page import write_page
 from tests.browsing import chromium
-from tests.laws.reporting.test_page import CONTEXT, FAILING, MORE_FELONIES, NEVER, SAME, named
+from tests.laws.reporting.test_law_page import CONTEXT, FAILING, MORE_FELONIES, NEVER, SAME, named
 from tests.laws.toy import run
 from tests.reports.test_browser import _FAINT_TEXT
 

@@ -17,7 +17,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import InputError
-from dokimos.networks.reading import folding, onnx_file
+from dokimos.networks.reading import fold, onnx_file
 from dokimos.networks.reading.lowering import OnnxCall
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics import propagation
@@ -85,8 +85,8 @@ def test_many_damaged_nodes_are_refused_or_mean_what_runtimes_compute(op: str) -
 
 
 def test_every_operator_that_is_read_is_drawn() -> None:
-    assert {*onnx_file._RULES, *folding._RULES} <= set(DRAWS)
-    assert {f"{op} of integers" for op in (*folding._ELEMENTWISE, *folding._REDUCED, "Range")} <= set(DRAWS)
+    assert {*onnx_file._RULES, *fold._RULES} <= set(DRAWS)
+    assert {f"{op} of integers" for op in (*fold._ELEMENTWISE, *fold._REDUCED, "Range")} <= set(DRAWS)
     moved = {"Identity", "Flatten", "Split", "Squeeze", "Unsqueeze", "Concat", *propagation.REARRANGE}
     assert {f"{op} of integers" for op in moved} <= set(DRAWS)
 
@@ -119,7 +119,7 @@ def test_every_attribute_is_given_and_left_to_its_default(op: str) -> None:
     assert {name for name in wanted if given[name] != {False, True}} == set()
 
 
-READABLE = sorted({*onnx_file._RULES, *folding._RULES, *folding._ELEMENTWISE, *folding._REDUCED, "Range"})
+READABLE = sorted({*onnx_file._RULES, *fold._RULES, *fold._ELEMENTWISE, *fold._REDUCED, "Range"})
 
 
 #: How many models of each operator and opset are drawn to see whether the reference evaluator is right.
@@ -179,9 +179,7 @@ def schema_of(op: str, opset: int) -> onnx.defs.OpSchema | None:
     except onnx.defs.SchemaError:
         return None
     takes = schema.inputs[0].types if schema.inputs else {"tensor(float)"}
-    is_read = (
-        "tensor(int64)" in takes or "tensor(bool)" in takes or op in {*onnx_file._RULES, *folding._RULES}
-    )
+    is_read = "tensor(int64)" in takes or "tensor(bool)" in takes or op in {*onnx_file._RULES, *fold._RULES}
     return None if schema.deprecated or not is_read else schema
 
 

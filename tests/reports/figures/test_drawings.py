@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 
 from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.figures.curves import CactusSeries, cactus
 from dokimos.reports.figures.frame import NARROW, WIDE, Figure, Shape, Sheet, outline
-from dokimos.reports.figures.reasons import breaking, interaction, separation
-from dokimos.reports.figures.trajectory import trajectory
-from dokimos.reports.layout.rendering import drawing_style
-from tests.reports.explanation_sample import INTERACTION, curve, separation_row, steps
+from dokimos.reports.figures.reason_figures import breaking, separation
+from dokimos.reports.layout.render import drawing_style
+from tests.reports.explanation_sample import curve, separation_row
 
 NASTY = "<b>&\"'</svg>"
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -88,24 +86,6 @@ def test_a_separation_has_a_mark_with_its_numbers_or_says_why_not(width: int) ->
     assert separation([]) is None
 
 
-def test_a_map_has_every_cell_and_its_counts() -> None:
-    figure = interaction(INTERACTION)
-    tips = _tips(figure)
-    assert len(tips) == 6
-    assert tips[0] == "0 to 0.5 and 1 to 10: 0 of 4 timed out"
-    assert tips[1] == "0 to 0.5 and 10 to 100: no instance"
-    assert {"100 %", "4/4", "83 %", "5/6", "33 %"} <= set(_texts(figure))
-    assert figure is not None
-    assert figure.caption.startswith("Product term +0.4 (p = 0.3 within 5 families): no more")
-    _inside(figure)
-
-
-def test_a_map_without_bins_is_none() -> None:
-    from dataclasses import replace
-
-    assert interaction(replace(INTERACTION, cells=(), first_edges=(), second_edges=())) is None
-
-
 def test_curves_show_each_step_and_where_they_break() -> None:
     one = curve("m", (1, Status.SOLVED, 0.5), (2, Status.TIMEOUT, 5.0), breaks_at=2)
     other = curve("n", (1, Status.SOLVED, 0.1), (2, Status.SOLVED, 0.2))
@@ -125,49 +105,6 @@ def test_knobs_far_apart_or_close_together_each_have_their_step() -> None:
     figure = breaking([curve("m", *rungs)], subjects=["m"])
     assert {"0.5", "0.99", "0.9999", "1e+09"} <= set(_texts(figure))
     _inside(figure)
-
-
-@WIDTHS
-@pytest.mark.parametrize("count", [1, 2, 38, 225, 3000])
-def test_a_trajectory_shows_every_instance(width: int, count: int) -> None:
-    figure = trajectory(steps(count), width=width)
-    assert figure is not None
-    _inside(figure)
-    levels = [e for e in _tree(figure).iter() if (e.get("class") or "").startswith("level")]
-    known = [n for n in (count - len(range(0, count, 3)), count, count) if n]
-    drawn = [level.get("d", "").count("M") for level in levels]
-    if count < width - 100:
-        assert drawn == known
-    else:  # several share a pixel: one stroke for all of them, from the lowest to the highest
-        assert len(drawn) == len(known) and all(width / 2 < n <= width for n in drawn)
-        assert len(figure.body) < 90 * width
-    assert f"reference: {count} solved" in figure.description
-    assert "not measured, or not applicable" in _texts(figure)
-    assert "family-0" in _texts(figure)
-    told = count if width == WIDE and count <= 600 else 0
-    assert len(_tips(figure)) == told
-    if told > 1:
-        assert _tips(figure)[1] == "i1: M̂_min 0.1, G_IBP 10, U " + (
-            f"{1 / count:.3g}, marabou timeout, reference solved"
-        )
-
-
-@WIDTHS
-@pytest.mark.parametrize("name", ["alpha-beta-crown 2026.1 on two scripts", "a" * 70])
-def test_the_name_of_a_verifier_is_never_cut(width: int, name: str) -> None:
-    made = steps(38)
-    renamed = tuple(
-        replace(step, outcomes={name: Status.SOLVED}, seconds={name: 1.0}) for step in made.steps
-    )
-    figure = trajectory(replace(made, steps=renamed), width=width)
-    assert figure is not None
-    assert name in _texts(figure)
-
-
-def test_a_benchmark_without_instances_has_no_trajectory() -> None:
-    from dokimos.difficulty.explain.rows import Trajectory
-
-    assert trajectory(Trajectory("empty", ())) is None
 
 
 def test_everything_from_outside_is_escaped() -> None:

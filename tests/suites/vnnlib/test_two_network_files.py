@@ -15,7 +15,7 @@ import pytest
 from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import read_suite
-from dokimos.suites.lowering import is_plain, lower
+from dokimos.suites.lower import is_plain, lower
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.shared import SHARED
 

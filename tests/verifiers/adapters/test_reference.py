@@ -25,7 +25,7 @@ from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.verifiers.adapters.built_in import Reference
-from dokimos.verifiers.runners import reference as runner
+from dokimos.verifiers.runners import reference_runner as runner
 from tests.checker.files import instance_of, model, question
 from tests.scripting import sigmoid_network
 from tests.verifiers.recording import QUESTIONS, SMALL, Question, ask, at_least, dense

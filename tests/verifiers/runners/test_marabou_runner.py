@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.verifiers.results import read_point
+from dokimos.verifiers.result_file import read_point
 from dokimos.verifiers.runners.marabou_runner import exact_decimals
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.results import read_result
+from dokimos.verifiers.result_file import read_result
 
 
 class CornerSearch(Verifier):

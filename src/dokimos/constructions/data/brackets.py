@@ -26,7 +26,8 @@ from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Property
 
 #: As in OVAL21: radii up to 16/255, with a tolerance of 0.1/255.
-LARGEST, TOLERANCE = 16 / 255, 0.1 / 255
+LARGEST: float = 16 / 255
+TOLERANCE: float = 0.1 / 255
 #: Radii are below this.
 MOST_RADIUS = 1e6
 #: The tolerance is at least this part of the largest radius: 20 halvings.

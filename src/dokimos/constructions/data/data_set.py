@@ -65,7 +65,7 @@ class DataSet:
             if len(outside):
                 raise InputError(
                     f"{self.source}: record {outside[0][0]} has a value outside {low:g} to {high:g}; "
-                    "scale the data, or give --limits LOW,HIGH or --limits none."
+                    "scale the data, or give as `limits` the range LOW,HIGH, or none."
                 )
         if not self.names:
             object.__setattr__(self, "names", tuple(map(str, range(len(self.records)))))

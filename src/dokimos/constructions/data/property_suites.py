@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from dokimos import __version__
-from dokimos.constructions.data.brackets import MOST_RADIUS, Bracket, Effort, asked_at, brackets, prove_at
+from dokimos.constructions.data.brackets import (
+    LARGEST,
+    MOST_RADIUS,
+    TOLERANCE,
+    Bracket,
+    Effort,
+    asked_at,
+    brackets,
+    prove_at,
+)
 from dokimos.constructions.data.classifier import Classifier
 from dokimos.constructions.data.data_set import DataSet, Records
 from dokimos.core.errors import InputError, InvalidProof
@@ -23,8 +32,8 @@ from dokimos.engine.attacks.base import Budget
 from dokimos.engine.outcome import accepted_truth
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
+from dokimos.suites.suite_files import PartialSuite, dump_truth
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
-from dokimos.suites.writing import PartialSuite, dump_truth
 
 _log = logging.getLogger("dokimos")
 #: How many records are attacked at a time.
@@ -38,6 +47,34 @@ class Style(Enum):
     PGD = "pgd"
     RADIUS = "radius"
     OVAL = "oval"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropertySettings:
+    """How a suite of properties is made: see `dokimos.make_properties`.
+
+    `normalise` says how a record is normalised before the network gets it, `limits` which values it may
+    have. PGD has `restarts` and `steps`. The style "oval" weighs the proven and the broken radius by
+    `weights`, up to `largest`, each within `tolerance`. `labelled_only` leaves out instances without a
+    label; `twins` makes two instances of each record, at the proven and at the broken radius; `drop_easy`
+    leaves out what root bounds prove. `budget_seconds` chooses the count and the time limit so that all
+    instances together take no longer; a time limit that is given stays, and a count that is given is not
+    exceeded. `vnnlib` is the version of the properties.
+    """
+
+    normalise: str | None = None
+    limits: tuple[float, float] | None = (0.0, 1.0)
+    restarts: int = 5
+    steps: int = 100
+    weights: tuple[float, float] = (1 / 3, 2 / 3)
+    largest: float = LARGEST
+    tolerance: float = TOLERANCE
+    timeout_seconds: float | None = None
+    budget_seconds: float | None = None
+    labelled_only: bool = False
+    twins: bool = False
+    drop_easy: bool = False
+    vnnlib: str = "1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +97,7 @@ class Wishes:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise InputError("A suite needs at least 1 record; give a larger --count.")
+            raise InputError("A suite needs at least 1 record; give a larger `count`.")
         if not 0 <= self.seed < 2**63:
             raise InputError(f"The seed must be 0 or more and below 2^63, not {self.seed}.")
         if not (1 <= self.restarts <= MOST_RESTARTS and 1 <= self.steps <= MOST_STEPS):
@@ -72,9 +109,9 @@ class Wishes:
         if any(not 0 < radius < MOST_RADIUS for radius in self.radii):
             raise InputError("A radius must be a positive number, such as 2/255 or 0.03.")
         if self.style is not Style.OVAL and not self.radii:
-            raise InputError("Give the radius with --epsilon, such as --epsilon 2/255.")
+            raise InputError("Give the radius as `epsilon`, such as 2/255.")
         if self.style is Style.PGD and len(self.radii) > 1:
-            raise InputError("A PGD-filtered suite has only one radius; give one value for --epsilon.")
+            raise InputError("A PGD-filtered suite has only one radius; give one value for `epsilon`.")
         if min(self.weights) < 0 or not 0.999 < sum(self.weights) < 1.001:
             raise InputError("The two weights must be at least 0, and their sum must be 1.")
         if self.labelled_only and not self.twins:
@@ -84,13 +121,13 @@ class Wishes:
         """Raise InputError if no instance can have a label: trying all records would give nothing."""
         if self.style is Style.OVAL and min(self.weights) > 0:
             raise InputError(
-                "Between the proven and the broken radius nothing has a label: with --labelled-only, give "
-                "--twins, or --weights 1,0 or 0,1."
+                "Between the proven and the broken radius nothing has a label: with `labelled_only`, give "
+                "`twins`, or the `weights` 1,0 or 0,1."
             )
         if self.style is Style.PGD and self.drop_easy:
             raise InputError(
-                "What resists PGD has a label only if root bounds prove it; leave out --drop-easy or "
-                "--labelled-only."
+                "What resists PGD has a label only if root bounds prove it; leave out `drop_easy` or "
+                "`labelled_only`."
             )
 
 
@@ -147,7 +184,7 @@ def make_suite(
     if not kept:
         raise InputError(
             f"No record of {data.source} gives an instance: {_commonest(outcomes)}; change the radius, "
-            "give more data, or leave out --labelled-only or --drop-easy."
+            "give more data, or leave out `labelled_only` or `drop_easy`."
         )
     if kept < wishes.count:
         _log.warning("%s: only %d records give an instance.", data.source, kept)

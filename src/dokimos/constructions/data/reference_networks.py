@@ -148,6 +148,45 @@ class Method(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How a reference network is trained and measured: see `dokimos.train_model`.
+
+    With PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says which: "ibp" or
+    "crown-ibp", on a growing radius); otherwise plainly. `batch` is how many records a step has (None: 128,
+    or 32 for small data sets). `normalise` says how records are normalised, outside the network unless
+    `inside` is true. `limits` is the range of values of your own data. The accuracy, the accuracy under PGD
+    and the share verified by bounds are measured on the first `evaluate` test records.
+    """
+
+    adversarial: float | None = None
+    certified: float | None = None
+    bounds: str = "ibp"
+    batch: int | None = None
+    normalise: str | None = None
+    inside: bool = False
+    limits: tuple[float, float] | None = (0.0, 1.0)
+    evaluate: int = 200
+
+    def __post_init__(self) -> None:
+        if self.adversarial is not None and self.certified is not None:
+            raise InputError("Training is either adversarial or certified; give only one of the two.")
+        if self.bounds not in ("ibp", "crown-ibp"):
+            raise InputError(f"There are no bounds called {self.bounds!r}; give ibp or crown-ibp.")
+
+    @property
+    def method(self) -> Method:
+        """What is minimised."""
+        if self.adversarial is not None:
+            return Method.ADVERSARIAL
+        return Method.NORMAL if self.certified is None else Method(self.bounds)
+
+    @property
+    def radius(self) -> float:
+        """Over balls of which radius."""
+        return self.adversarial or self.certified or 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     """Everything that the weights depend on, except the data.
 

@@ -51,7 +51,7 @@ def certified_base(
     if unknown := unknown_layers(graph):
         raise ConstructionFailed(
             f"Certified training does not support {', '.join(sorted(unknown))}; choose another "
-            "architecture, or --tier trained."
+            "architecture, or the `tier` trained."
         )
     with one_thread():
         for growing in GROWING_STEPS:

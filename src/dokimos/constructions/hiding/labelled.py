@@ -20,9 +20,9 @@ from dokimos.engine.outcome import claims_of
 from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite
 from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.writer import write_vnnlib1
-from dokimos.suites.writing import files_of, store_files, write_index
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
         building.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{building} cannot be created ({error.strerror}); choose another --out."
+            f"{building} cannot be created ({error.strerror}); choose another `out`."
         ) from None
     return building
 

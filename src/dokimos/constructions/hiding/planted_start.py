@@ -30,7 +30,7 @@ from dokimos.constructions.hiding.bumps import (
 )
 from dokimos.constructions.hiding.certified_base import GROWING_STEPS, train_certified
 from dokimos.constructions.hiding.plants import PlantedPoint
-from dokimos.constructions.hiding.training import LOOK_EVERY, HidingTrainer, TrainingOptions
+from dokimos.constructions.hiding.trainer import LOOK_EVERY, HidingTrainer, TrainingOptions
 from dokimos.core.errors import InputError
 from dokimos.engine.differentiable import one_thread
 from dokimos.networks.graph import Network, Node
@@ -176,7 +176,7 @@ def _head_of(graph: Network, plants: int) -> LastLayers | None:
     if not each or units[1] < plants + 4 or units[2] < 4:
         raise InputError(
             f"Bumps for {plants} points do not fit into layers of {units[0]} and {units[1]} units; take "
-            "fewer points or a larger --scale."
+            "fewer points or a larger `scale`."
         )
     return LastLayers((first, second, third, last), activation, each, plants)
 

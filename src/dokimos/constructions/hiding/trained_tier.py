@@ -87,7 +87,7 @@ Progress = Callable[[int, int, str], None]
 
 def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
     """Train, or continue where training stopped; a checkpoint is kept in `building`."""
-    from dokimos.constructions.hiding.training import (
+    from dokimos.constructions.hiding.trainer import (
         PLANTED_RATE,
         RANDOM_RATE,
         HidingTrainer,

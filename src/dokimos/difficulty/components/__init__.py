@@ -2,17 +2,17 @@
 
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.difficulty.components.published import Component
+from dokimos.difficulty.components.five_components import Component
 
 #: The canonical five, by their names in a profile's file.
 CANONICAL: Registry[Component] = Registry(
     "profile component",
     {
-        "gradient_dimension": "dokimos.difficulty.components.published:GradientDimension",
-        "ibp_gap": "dokimos.difficulty.components.published:IbpGap",
-        "margin": "dokimos.difficulty.components.published:LeastMargin",
-        "regions": "dokimos.difficulty.components.published:Regions",
-        "unstable": "dokimos.difficulty.components.published:UnstableFraction",
+        "gradient_dimension": "dokimos.difficulty.components.five_components:GradientDimension",
+        "ibp_gap": "dokimos.difficulty.components.five_components:IbpGap",
+        "margin": "dokimos.difficulty.components.five_components:LeastMargin",
+        "regions": "dokimos.difficulty.components.five_components:Regions",
+        "unstable": "dokimos.difficulty.components.five_components:UnstableFraction",
     },
 )
 
@@ -23,32 +23,10 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
         "attacked_margin": "dokimos.difficulty.components.bounds:AttackedMargin",
         "crown_bound": "dokimos.difficulty.components.bounds:CrownLowerBound",
         "crown_gap": "dokimos.difficulty.components.bounds:CrownGap",
-        "curvature": "dokimos.difficulty.components.discarded:Curvature",
-        "first_order_ratio": "dokimos.difficulty.components.discarded:FirstOrderMarginRatio",
-        "gap_over_margin": "dokimos.difficulty.components.discarded:GapOverMargin",
-        "gap_regions": "dokimos.difficulty.components.discarded:GapTimesRegions",
-        "gap_unstable": "dokimos.difficulty.components.discarded:GapTimesUnstable",
-        "gradient_concentration": "dokimos.difficulty.components.discarded:GradientConcentration",
-        "gradient_count": "dokimos.difficulty.components.discarded:GradientCount",
-        "gradient_dimension_max": "dokimos.difficulty.components.discarded:GradientDimensionMax",
-        "gradient_norm": "dokimos.difficulty.components.discarded:GradientNorm",
-        "gradient_variation": "dokimos.difficulty.components.discarded:GradientVariation",
-        "ibp_absolute_gap": "dokimos.difficulty.components.discarded:IbpAbsoluteGap",
-        "ibp_bound": "dokimos.difficulty.components.published:IbpLowerBound",
+        "ibp_bound": "dokimos.difficulty.components.five_components:IbpLowerBound",
         "inputs": "dokimos.difficulty.components.counts:Inputs",
-        "layers": "dokimos.difficulty.components.discarded:Layers",
-        "linear_regions": "dokimos.difficulty.components.counts:LinearRegions",
-        "linearisation_error": "dokimos.difficulty.components.discarded:LinearisationError",
-        "lipschitz_ratio": "dokimos.difficulty.components.discarded:LipschitzMarginRatio",
-        "local_lipschitz": "dokimos.difficulty.components.discarded:LocalLipschitz",
-        "margin_high": "dokimos.difficulty.components.bounds:MarginHigh",
-        "margin_low": "dokimos.difficulty.components.bounds:MarginLow",
-        "mean_margin": "dokimos.difficulty.components.discarded:MeanMargin",
         "nonlinear_units": "dokimos.difficulty.components.counts:NonlinearUnits",
         "parameters": "dokimos.difficulty.components.counts:Parameters",
-        "proof_leaves": "dokimos.difficulty.components.counts:ProofLeaves",
-        "relative_linearisation": "dokimos.difficulty.components.discarded:RelativeLinearisation",
-        "unstable_regions": "dokimos.difficulty.components.discarded:UnstableTimesRegions",
         "unstable_units": "dokimos.difficulty.components.counts:UnstableUnits",
     },
     group="dokimos.components",

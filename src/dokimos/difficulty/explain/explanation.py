@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,19 +11,15 @@ from typing import Any
 from dokimos.core import strict_json
 from dokimos.core.documents import finite
 from dokimos.difficulty.explain.breaking_points import best_of_style, breaking_curves, find_unique_results
-from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
     EXPLAINING,
     Account,
     Explanation,
-    Interaction,
     MissingProfiles,
     Observation,
     Separation,
     Status,
-    Trajectory,
-    TrajectoryStep,
     UniqueResult,
 )
 from dokimos.difficulty.explain.separation import isolated_axes, separations
@@ -35,7 +30,7 @@ from dokimos.suites.facts import Facts
 from dokimos.verifiers.base import CertificateStyle
 
 #: The version of what `explanation_to_json` gives.
-SCHEMA = 2
+SCHEMA = 3
 
 
 def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None = None) -> Explanation:
@@ -95,7 +90,6 @@ def explain(
             for style in styles
             if (pooled := [o for o in observations if style in o.styles])
         ),
-        trajectories=trajectories(observations),
         missing=tuple(missing),
         remarks=tuple(filter(None, (*_checked_and_common(judgements, naming), *_remarks(judgements)))),
     )
@@ -106,19 +100,14 @@ class _Tests:
 
     def __init__(self, resampling: Resampling) -> None:
         self._resampling = resampling
-        self._found: dict[tuple[str, ...], tuple[tuple[Separation, ...], tuple[Interaction, ...]]] = {}
+        self._found: dict[tuple[str, ...], tuple[Separation, ...]] = {}
 
-    def of(
-        self, members: tuple[str, ...], observations: Sequence[Observation]
-    ) -> tuple[tuple[Separation, ...], tuple[Interaction, ...]]:
+    def of(self, members: tuple[str, ...], observations: Sequence[Observation]) -> tuple[Separation, ...]:
         """The tests on all `observations` of `members`."""
         if members not in self._found:
             subject = ", ".join(members)
             strata = Strata.of(observations, EXPLAINING)
-            self._found[members] = (
-                separations(subject, observations, self._resampling, strata),
-                interactions(subject, observations, self._resampling, strata),
-            )
+            self._found[members] = separations(subject, observations, self._resampling, strata)
         return self._found[members]
 
 
@@ -131,39 +120,14 @@ def _account(
 ) -> Account:
     counts = Counter(o.status for o in observations)
     members = tuple(sorted({o.verifier for o in observations}))
-    separating, interacting = tests.of(members, observations)
     return Account(
         subject=subject,
         members=members,
         counts={status: counts[status] for status in Status},
-        separations=tuple(replace(row, subject=subject) for row in separating),
-        interactions=tuple(replace(row, subject=subject) for row in interacting),
+        separations=tuple(replace(row, subject=subject) for row in tests.of(members, observations)),
         curves=breaking_curves(subject, best),
         axes=isolated_axes(subject, best),
         alone=tuple(row for row in lone if row.subject == subject),
-    )
-
-
-def trajectories(observations: Sequence[Observation]) -> tuple[Trajectory, ...]:
-    """The instances of each suite in its own order, with every verifier's result."""
-    suites: dict[str, dict[str, list[Observation]]] = {}
-    for o in observations:
-        suites.setdefault(o.suite, {}).setdefault(o.instance, []).append(o)
-    return tuple(
-        Trajectory(suite, tuple(sorted(map(_step, instances.values()), key=lambda step: step.position)))
-        for suite, instances in sorted(suites.items())
-    )
-
-
-def _step(group: Sequence[Observation]) -> TrajectoryStep:
-    one = group[0]
-    return TrajectoryStep(
-        position=one.position,
-        instance=one.instance,
-        family=one.family,
-        components={n: None if v is not None and math.isinf(v) else v for n, v in one.components.items()},
-        outcomes={o.verifier: o.status for o in group},
-        seconds={o.verifier: o.seconds for o in group},
     )
 
 

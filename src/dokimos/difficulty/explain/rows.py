@@ -134,57 +134,6 @@ class Separation:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One bin: how many of its instances timed out."""
-
-    timeouts: int
-    total: int
-
-    @property
-    def rate(self) -> float | None:
-        """The share of timeouts; None for an empty bin."""
-        return self.timeouts / self.total if self.total else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Interaction:
-    """Timeout rates of `subject` over two components at once.
-
-    `cells[i][j]` holds the instances whose `first` lies in bin i of `first_edges` and whose `second` in
-    bin j of `second_edges`; a bin includes its lower edge (the last one also its upper edge).
-
-    `quarters` are the same in four parts, each component cut near its median (at or below the cut, above
-    it): both low, only `second` high, only `first` high, both high; empty if there is no cut. Both are
-    pictures of all families together, on which no claim is based.
-
-    `product` is the coefficient of the product of both, each ranked within families from −½ to ½, in a
-    penalised logistic model with an intercept for each family: by how much more the log-odds of a timeout
-    rise over the range of `first` at the top of `second` than at its bottom. `p_value` comes from
-    simulating the model without products, for all pairs together. If there is no such term, both are None
-    and `note` says why. `families` counts those that carry information.
-    """
-
-    subject: str
-    first: str
-    second: str
-    first_edges: tuple[float, ...]
-    second_edges: tuple[float, ...]
-    cells: tuple[tuple[Cell, ...], ...]
-    first_cut: float | None
-    second_cut: float | None
-    product: float | None
-    p_value: float | None
-    families: int
-    quarters: tuple[Cell, ...] = ()
-    note: str = ""
-
-    @property
-    def interacts(self) -> bool:
-        """Whether the test is significant."""
-        return self.p_value is not None and self.p_value <= CLAIM_LEVEL
-
-
-@dataclass(frozen=True)
 class Rung:
     """All instances of a sweep with one value of the knob: the worst status, the median time."""
 
@@ -277,30 +226,6 @@ class UniqueResult:
     others: int
 
 
-@dataclass(frozen=True)
-class TrajectoryStep:
-    """One instance of a trajectory: its components, and each verifier's result."""
-
-    position: int
-    instance: str
-    family: str
-    components: Mapping[str, float | None]
-    outcomes: Mapping[str, Status]
-    seconds: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        for name in ("components", "outcomes", "seconds"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """The instances of one benchmark in its own order (Figures 5 and 6 of the paper)."""
-
-    suite: str
-    steps: tuple[TrajectoryStep, ...]
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Account(Brief):
     """The results of one verifier, or of one certificate style with all its verifiers pooled.
@@ -312,7 +237,6 @@ class Account(Brief):
     members: tuple[str, ...]
     counts: Mapping[Status, int]
     separations: tuple[Separation, ...]
-    interactions: tuple[Interaction, ...]
     curves: tuple[BreakingCurve, ...]
     axes: tuple[IsolatedAxis, ...]
     alone: tuple[UniqueResult, ...]
@@ -338,6 +262,5 @@ class Explanation(Brief):
     observations: tuple[Observation, ...]
     verifiers: tuple[Account, ...]
     styles: tuple[Account, ...]
-    trajectories: tuple[Trajectory, ...]
     missing: tuple[MissingProfiles, ...]
     remarks: tuple[str, ...]

@@ -9,8 +9,6 @@ from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     CLAIM_LEVEL,
     Account,
-    BreakingCurve,
-    Interaction,
     IsolatedAxis,
     MissingProfiles,
     Separation,
@@ -18,7 +16,7 @@ from dokimos.difficulty.explain.rows import (
     Uniqueness,
     UniqueResult,
 )
-from dokimos.difficulty.explain.strata import all_digits, three_digits
+from dokimos.difficulty.explain.strata import three_digits
 
 _LEVEL = f"{100 * CLAIM_LEVEL:g} %"
 _COUNTED = {
@@ -109,46 +107,6 @@ def best_separation(rows: Sequence[Separation]) -> Separation | None:
     return max((row for row in rows if row.separates), key=lambda row: row.strength, default=None)
 
 
-def which_interact(rows: Sequence[Interaction]) -> str:
-    """The answer to "which pair of components interacts?"."""
-    tested = [row for row in rows if row.p_value is not None]
-    if not tested:
-        most = max(rows, key=_size)
-        return f"Which components interact: {most.note}."
-    found = strongest_first([row for row in tested if row.interacts])
-    level = f"at a joint level of {_LEVEL} for all pairs ({len(tested)} of {len(rows)} tested)"
-    if not found:
-        return f"No pair of components is found to interact within families, {level}."
-    others = len(found) - 1
-    more = f" {others} more pair{'s interact' if others > 1 else ' interacts'}." if others else ""
-    return f"{interaction_in_words(found[0])}{more} This is claimed {level}, for these families only."
-
-
-def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
-    """The pairs that were tested, the least likely to be chance first; then the others."""
-    return sorted(
-        rows, key=lambda row: (1.0 if row.p_value is None else row.p_value, -abs(row.product or 0.0))
-    )
-
-
-def interaction_in_words(row: Interaction) -> str:
-    """One interaction: the test's result within families, and the timeout rates of all of them together."""
-    first, second = symbol(row.first), symbol(row.second)
-    more = "more" if (row.product or 0.0) > 0 else "less"
-    said = (
-        f"{first} and {second} interact within families: the higher {second}, the {more} timeouts rise "
-        f"with {first} (product term {row.product:+.2g}, p = {row.p_value:.2g}, {row.families} families)."
-    )
-    if not row.quarters:
-        return said
-    neither, only_second, only_first, both = (f"{100 * (cell.rate or 0):.0f} %" for cell in row.quarters)
-    return (
-        f"{said} In all families together, as {first} passes {row.first_cut:.3g}, the timeout rate goes "
-        f"from {neither} to {only_first} if {second} <= {row.second_cut:.3g}, and from "
-        f"{only_second} to {both} if {second} is above that."
-    )
-
-
 def which_causes(rows: Sequence[IsolatedAxis]) -> list[str]:
     """The result of each sweep in which one component moves alone; nothing if there is none."""
     return [axis_in_words(row) for row in rows]
@@ -187,18 +145,6 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def curve_in_words(curve: BreakingCurve) -> str:
-    """One knob of one family: the value at which the verifier breaks, or that it does not."""
-    name, values = f"{curve.family}: {curve.knob}", [point.value for point in curve.points]
-    if curve.breaks_at is None:
-        return f"{name} from {all_digits(values[0])} to {all_digits(values[-1])}: {curve.note}."
-    way = "up" if curve.rising else "down"
-    by = "" if curve.broken_by is None else f" ({_COUNTED[curve.broken_by]})"
-    note = f"; {curve.note}" if curve.note else ""
-    last = "" if curve.last_solved is None else all_digits(curve.last_solved)
-    return f"{name} breaks it at {all_digits(curve.breaks_at)}{by}, solved {way} to {last}{note}."
-
-
 def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:
     """The instances that only this verifier solves, and that only it fails, by family."""
     sentences = []
@@ -234,7 +180,3 @@ def separation_side(row: Separation) -> str:
 
 def _interval(row: Separation) -> str:
     return "no interval" if row.low is None else f"95 % interval {row.low:.2f} to {row.high:.2f}"
-
-
-def _size(row: Interaction) -> int:
-    return sum(cell.total for cells in row.cells for cell in cells)

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.engine.attacks.target import Points, Target
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.vnnlib.margins import margin_cases, margin_form, why_no_margin
 from dokimos.suites.vnnlib.model import Case, Point, Property
 from dokimos.suites.vnnlib.violation import require_fit, violation_at
+
+if TYPE_CHECKING:  # torch takes seconds to load, and is not installed everywhere
+    from dokimos.engine.attacks.target import Points, Target
 
 #: After a point fails to replay, the next one is tried only once the margin is lower by this factor.
 _LOWER = 1.25
@@ -134,6 +136,8 @@ def luby(number: int) -> int:
 
 
 def _target(network: Network, case: Case, watch: _Watch) -> Target:
+    from dokimos.engine.attacks.target import Target
+
     form = margin_form(case, network.input_size, network.output_size)
     return Target(network, form, case.box, watch=watch.after_look, seconds_left=watch.seconds_left)
 

@@ -182,73 +182,73 @@ def _unread_operators(file: NetworkFile) -> Iterator[Remark]:
         yield Remark("; ".join(said))
 
 
-BAD_ROW = LintRule(
+BAD_ROW: LintRule[BenchmarkTable] = LintRule(
     "bad-row", "a row that cannot be understood", LintSeverity.ERROR, "write onnx,vnnlib,seconds", _bad_rows
 )
-MISSING_FILE = LintRule(
+MISSING_FILE: LintRule[BenchmarkTable] = LintRule(
     "missing-file",
     "a file that is listed but missing",
     LintSeverity.ERROR,
     "add the file, or remove the row",
     _missing,
 )
-LISTED_TWICE = LintRule(
+LISTED_TWICE: LintRule[BenchmarkTable] = LintRule(
     "listed-twice",
     "an instance that is listed twice",
     LintSeverity.WARNING,
     "remove one row, unless it should count twice",
     _listed_twice,
 )
-SAME_CONTENT = LintRule(
+SAME_CONTENT: LintRule[BenchmarkTable] = LintRule(
     "same-content",
     "files with the same content under two names",
     LintSeverity.WARNING,
     "keep one of the files, and name it in both rows",
     _same_content,
 )
-DAMAGED_PROPERTY = LintRule(
+DAMAGED_PROPERTY: LintRule[PropertyFile] = LintRule(
     "damaged-property",
     "a property that cannot be read",
     LintSeverity.ERROR,
     "write it in VNN-LIB syntax",
     _damaged_property,
 )
-INFIX = LintRule(
+INFIX: LintRule[PropertyFile] = LintRule(
     "infix",
     "operators between their operands",
     LintSeverity.ERROR,
     "write the operator first: (< a b)",
     _infix,
 )
-OLD_VERSION = LintRule(
+OLD_VERSION: LintRule[PropertyFile] = LintRule(
     "old-version",
     "files of VNN-LIB 1.0 in folders for 2.0",
     LintSeverity.ERROR,
     "convert it, or move it to 1.0",
     _old_version,
 )
-PRODUCTS = LintRule(
+PRODUCTS: LintRule[PropertyFile] = LintRule(
     "products",
     "products of variables",
     LintSeverity.NOTE,
     "say so in the description of the benchmark",
     _products,
 )
-DAMAGED_NETWORK = LintRule(
+DAMAGED_NETWORK: LintRule[NetworkFile] = LintRule(
     "damaged-network",
     "a network that is not valid ONNX",
     LintSeverity.ERROR,
     "export the network again",
     _damaged_network,
 )
-UNREAD_OPERATORS = LintRule(
+UNREAD_OPERATORS: LintRule[NetworkFile] = LintRule(
     "unread-operators",
     "operators that installed verifiers do not support",
     LintSeverity.NOTE,
     "use other operators, or say which verifiers support it",
     _unread_operators,
 )
-RUNTIME_REFUSES = LintRule(
+RUNTIME_REFUSES: LintRule[NetworkFile] = LintRule(
     "runtime-refuses",
     "a network that onnxruntime does not load",
     LintSeverity.ERROR,

@@ -7,9 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.core.errors import DokimosError
-from dokimos.engine.attacks.base import Budget
-from dokimos.engine.attacks.gradients import PGD
+from dokimos.core.errors import DokimosError, packages_missing
 from dokimos.judging.audit.file_rules import LintRule, Remark
 from dokimos.judging.audit.subjects import InstancePair, PublishedRuns
 from dokimos.networks.graph import Network
@@ -43,6 +41,11 @@ def _runtime_differs(files: InstancePair) -> Iterator[Remark]:
 def _found_by_points(files: InstancePair) -> Iterator[Remark]:
     if files.both is None or not _is_small(*files.both):
         return
+    try:  # only here: torch takes seconds to load, and judging does not need it
+        from dokimos.engine.attacks.base import Budget
+        from dokimos.engine.attacks.gradients import PGD
+    except ImportError:
+        raise packages_missing("The rule easy-sat needs torch", "gradients") from None
     network, asked = files.both
     # The first batch of the descent is random points: with no steps, that is all there is.
     for how, steps in ((f"{_POINTS} random points", 0), (f"{_STEPS} steps of gradient descent", _STEPS)):
@@ -113,28 +116,28 @@ def _time_not_needed(published: PublishedRuns) -> Iterator[Remark]:
         )
 
 
-RUNTIME_DIFFERS = LintRule(
+RUNTIME_DIFFERS: LintRule[InstancePair] = LintRule(
     "runtime-differs",
     "networks that onnxruntime computes differently, unoptimised or optimised",
     LintSeverity.WARNING,
     "export the network without the nodes that are folded, or say which optimisations count",
     _runtime_differs,
 )
-EASY_SAT = LintRule(
+EASY_SAT: LintRule[InstancePair] = LintRule(
     "easy-sat",
     "counterexamples that random points or a short descent find",
     LintSeverity.WARNING,
     "make the box smaller, or drop the instance",
     _found_by_points,
 )
-EASY_UNSAT = LintRule(
+EASY_UNSAT: LintRule[InstancePair] = LintRule(
     "easy-unsat",
     "properties that plain interval bounds prove",
     LintSeverity.WARNING,
     "make the box larger, or drop the instance",
     _proven_by_intervals,
 )
-TIME_NOT_NEEDED = LintRule(
+TIME_NOT_NEEDED: LintRule[PublishedRuns] = LintRule(
     "time-not-needed",
     "time limits that no tool ever needed",
     LintSeverity.WARNING,

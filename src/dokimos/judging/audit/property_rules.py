@@ -184,59 +184,59 @@ def _line_of_number(file: PropertyFile, numbers: Sequence[Fraction]) -> int | No
     return None
 
 
-EMPTY_BOX = LintRule(
+EMPTY_BOX: LintRule[PropertyFile] = LintRule(
     "empty-box", "boxes without a point", LintSeverity.ERROR, "correct the bounds", _empty_boxes
 )
-POINT_BOX = LintRule(
+POINT_BOX: LintRule[PropertyFile] = LintRule(
     "point-box",
     "boxes that are points",
     LintSeverity.WARNING,
     "widen the box, or drop the instance",
     _points,
 )
-VACUOUS = LintRule(
+VACUOUS: LintRule[PropertyFile] = LintRule(
     "vacuous",
     "properties that hold for every network",
     LintSeverity.ERROR,
     "correct the constraints",
     _vacuous,
 )
-DEAD_DISJUNCT = LintRule(
+DEAD_DISJUNCT: LintRule[PropertyFile] = LintRule(
     "dead-disjunct",
     "disjuncts that can never hold",
     LintSeverity.WARNING,
     "leave them out, or correct them",
     _dead_disjuncts,
 )
-TRIVIAL = LintRule(
+TRIVIAL: LintRule[PropertyFile] = LintRule(
     "trivial",
     "disjuncts that ask nothing of the network",
     LintSeverity.ERROR,
     "constrain an output in every disjunct",
     _trivial,
 )
-UNCONSTRAINED_OUTPUT = LintRule(
+UNCONSTRAINED_OUTPUT: LintRule[PropertyFile] = LintRule(
     "unconstrained-output",
     "outputs that are never constrained",
     LintSeverity.NOTE,
     "make sure that none was forgotten",
     _unconstrained,
 )
-REPEATED_DISJUNCT = LintRule(
+REPEATED_DISJUNCT: LintRule[PropertyFile] = LintRule(
     "repeated-disjunct",
     "disjuncts that repeat another one",
     LintSeverity.WARNING,
     "keep one of them",
     _repeated,
 )
-FLOAT32_ROUNDING = LintRule(
+FLOAT32_ROUNDING: LintRule[PropertyFile] = LintRule(
     "float32-rounding",
     "decimals that readers round differently",
     LintSeverity.WARNING,
     "write constants that are exact in float32",
     _rounded,
 )
-FLOAT32_OVERFLOW = LintRule(
+FLOAT32_OVERFLOW: LintRule[PropertyFile] = LintRule(
     "float32-overflow",
     "constants outside the range of float32",
     LintSeverity.ERROR,

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from dokimos.core.errors import DokimosError
 from dokimos.laws.domain.functions import SCORES, DomainFunction, explain
 from dokimos.laws.engine.calls import Failures, block_rng, call_single, single_value
+from dokimos.laws.engine.case_frame import Frame, Records, column, stack
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Frame, Records, column, stack
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.values import scoring
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 
 #: The name of the largest seed in laws written for the published tool.
 MAX_INT = 2**31 - 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.functions import DomainFunction, explain, has_parameter
-from dokimos.laws.engine.frame import Frame, Records, Rows, Value, column, full, stack
+from dokimos.laws.engine.case_frame import Frame, Records, Rows, Value, column, full, stack
 
 # Cases that ended in an exception of user code: how many, and the first of each kind
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
-from dokimos.laws.engine.cases import LawCase
-from dokimos.laws.language.formatting import predictions
+from dokimos.laws.engine.law_case import LawCase
+from dokimos.laws.language.law_layout import predictions
 from dokimos.laws.language.syntax import Law
 
 #: More changed features than this are counted, not listed.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.engine.frame import UNCHANGED, Column, Frame, Records, Rows, column
+from dokimos.laws.engine.case_frame import UNCHANGED, Column, Frame, Records, Rows, column
 from dokimos.laws.engine.pools import as_records, read_pool
 from dokimos.laws.engine.record_rules import RecordRules
 
@@ -144,9 +144,9 @@ def find_source(given: str, domain: Domain) -> InputSource:
     """`test`, `range` or `pool:FILE` of a domain. Raises InputError."""
     if given == "test":
         if domain.inputs is None:
-            ways = "give it a function inputs(), or use --source range or --source pool:FILE"
+            ways = "give it a function inputs(), or use the `source` range or pool:FILE"
             if domain.place is None and not domain.functions:
-                ways = "give --domain, or use --source pool:FILE"
+                ways = "give a `domain`, or use the `source` pool:FILE"
                 raise InputError(f"The law imports no domain, so there is no test set: {ways}.")
             raise InputError(f"The domain {domain.name} has no test set: {ways}.")
         given_set = call_domain(domain.inputs, domain, "inputs")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.engine.calls import AllFailed, CallSite, Failures, call_function
-from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.case_frame import Column, Frame, Records, Value, constant, full
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.values import (
     FeatureAccess,
     NoFeature,

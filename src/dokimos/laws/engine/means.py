@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.engine.frame import Column
+from dokimos.laws.engine.case_frame import Column
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.set_conditions import SetCondition
 from dokimos.laws.language.syntax import Expression

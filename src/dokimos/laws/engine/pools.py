@@ -15,10 +15,10 @@ from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.tables import array_in
+from dokimos.laws.domain.data_frames import is_table, rows_of
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Layout
-from dokimos.laws.domain.records import is_table, rows_of
-from dokimos.laws.engine.frame import stack
+from dokimos.laws.engine.case_frame import stack
 
 
 def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.calls import Failures
+from dokimos.laws.engine.case_frame import UNCHANGED, Frame, Records
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import UNCHANGED, Frame, Records
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.values import nulls, same_values
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.constraints import RECORD, Constraint, constraints_of
+from dokimos.laws.language.record_constraints import RECORD, Constraint, constraints_of
 
 Mask = NDArray[np.bool_]
 

@@ -14,15 +14,15 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.functions import explain
 from dokimos.laws.engine.block_code import BlockCode
 from dokimos.laws.engine.calls import PATIENCE, AllFailed, CaseErrors, Failures, GivenUp, kind_of
+from dokimos.laws.engine.case_frame import Column, Frame, Records, Rows, are_strings, column, full
 from dokimos.laws.engine.draws import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, Rows, are_strings, column, full
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.record_rules import RecordRules
 from dokimos.laws.engine.values import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.syntax import Expression, LawError
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 
 # By how much cases violate a law, to show the largest violations first
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.engine.frame import Column, Frame, Records, Rows
+from dokimos.laws.engine.case_frame import Column, Frame, Records, Rows
 from dokimos.laws.engine.means import Rate
 from dokimos.laws.engine.runner import Judged
 

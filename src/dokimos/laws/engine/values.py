@@ -13,7 +13,7 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.domain.functions import explain
 from dokimos.laws.engine.calls import AllFailed, Failures
-from dokimos.laws.engine.frame import (
+from dokimos.laws.engine.case_frame import (
     Column,
     Frame,
     Records,
@@ -24,7 +24,7 @@ from dokimos.laws.engine.frame import (
     constant,
     full,
 )
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 
 # Features of records, read and changed for many cases at once
 

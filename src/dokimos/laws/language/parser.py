@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 import re
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -18,7 +19,7 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import find_block, meaning, parse_block, position
+from dokimos.laws.language.law_layout import find_block, meaning, parse_block, position
 from dokimos.laws.language.syntax import Comment, Expression, Law, LawError, Position, name_of
 
 # Turns Lark's parse tree into the frozen values of `syntax`
@@ -344,7 +345,7 @@ def read_law(path: Path) -> Law:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as problem:
         raise UnreadableFile(path, f"is not UTF-8 text (byte {problem.start}).") from None
-    return parse_law(text, name=name_of(path))
+    return replace(parse_law(text, name=name_of(path)), path=path)
 
 
 def parse_law(text: str, *, name: str = "law") -> Law:

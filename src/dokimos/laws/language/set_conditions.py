@@ -9,7 +9,7 @@ from decimal import Decimal
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import MEAN
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import format_expression
+from dokimos.laws.language.law_layout import format_expression
 from dokimos.laws.language.syntax import Expression, Law
 
 #: Functions that may be applied to means.

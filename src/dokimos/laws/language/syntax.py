@@ -6,9 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.laws.domain.features import Slot
+
+if TYPE_CHECKING:
+    import dokimos
 
 
 @dataclass(frozen=True)
@@ -216,7 +220,7 @@ class Comment(SyntaxNode):
 
 @dataclass(frozen=True)
 class Law:
-    """One parsed file. `name` is what messages call it, `text` is what was parsed."""
+    """One parsed file. `name` is what messages call it, `text` is what was parsed, `path` the file."""
 
     imports: tuple[Import, ...]
     declarations: tuple[Declaration, ...]
@@ -225,6 +229,20 @@ class Law:
     name: str = field(default="law", compare=False)
     text: str = field(default="", compare=False)
     comments: tuple[Comment, ...] = field(default=(), compare=False)
+    path: Path | None = field(default=None, compare=False)
+
+    def test(self, model: Any = None, **options: Any) -> dokimos.LawResult:
+        """Test a model against the law: `dokimos.test_law`, which says what the options are."""
+        import dokimos
+
+        return dokimos.test_law(self, model=model, **options).results[0]
+
+    def verify(self, model: Any = None, **options: Any) -> dokimos.VerifiedLaw:
+        """Prove the law of a model, or find a violation: `dokimos.verify_law`."""
+        import dokimos
+
+        [verified] = dokimos.verify_law(self, model=model, **options)
+        return verified
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -293,7 +311,7 @@ def caret(text: str, at: Position) -> str:
 
 
 #: A folder for each shipped domain, with the files of its laws.
-LIBRARY = Path(__file__).parents[1] / "studies" / "library"
+LIBRARY = Path(__file__).parents[1] / "examples" / "library"
 
 
 def name_of(path: Path) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
+from dokimos.laws.domain.data_frames import Cell, CsvTable, column_feature
 from dokimos.laws.domain.features import Feature, Kind
-from dokimos.laws.domain.records import Cell, CsvTable, column_feature
-from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.law_layout import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import LawError
 

@@ -14,7 +14,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature
 from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.formatting import parse_block
+from dokimos.laws.language.law_layout import parse_block
 from dokimos.laws.language.set_conditions import AROUND_MEANS, is_over_all_tests, outside_means
 from dokimos.laws.language.syntax import Expression, Law, LawError, Position, Type, caret
 from dokimos.laws.language.type_rules import Typing
@@ -50,7 +50,7 @@ def require_checked(law: Law, domain: Domain | None) -> None:
     """Raise LawError for the first error of a law, saying how many more there are."""
     errors = [each for each in check_law(law, domain) if each.severity is Severity.ERROR]
     if errors:
-        more = f" (and {len(errors) - 1} more: see `dokimos law check`)" if len(errors) > 1 else ""
+        more = f" (and {len(errors) - 1} more: see `dokimos law lint`)" if len(errors) > 1 else ""
         raise LawError(law.name, law.text, errors[0].at, f"{errors[0].message}{more}.")
 
 

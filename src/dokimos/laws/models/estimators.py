@@ -14,7 +14,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
-from dokimos.laws.models.model import Rows
+from dokimos.laws.models.tested_model import Rows
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 
 # The DataFrame that a model was fitted on: its columns, and which of them were pandas categories

@@ -18,7 +18,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.functions import load_module
-from dokimos.laws.models.files import (
+from dokimos.laws.models.model_files import (
     JOBLIB,
     XGBOOST,
     in_python,
@@ -27,8 +27,8 @@ from dokimos.laws.models.files import (
     tree_model,
     warn_of_code,
 )
-from dokimos.laws.models.model import Model
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.tested_model import Model
 
 # Policies of stable-baselines3, from the zip files that it writes
 
@@ -111,7 +111,7 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         read = tree_model if path.suffix == ".json" else onnx_model
         return read(read_whole(path), domain, name=str(path))
     if not allow_code:
-        raise InputError(f"{text}: this is Python code, which --no-code refuses to run.")
+        raise InputError(f"{text}: this is Python code, which `allow_code=False` refuses to run.")
     if name:
         return object_model(_object(place, name), domain, name=text)
     if path.suffix == _POLICY:

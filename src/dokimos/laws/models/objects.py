@@ -22,7 +22,7 @@ from dokimos.laws.models.estimators import (
     plain_columns,
     read_sklearn,
 )
-from dokimos.laws.models.model import (
+from dokimos.laws.models.tested_model import (
     Model,
     Rows,
     as_numbers,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.models.model import Model, Rows
+from dokimos.laws.models.tested_model import Model, Rows
 from dokimos.laws.models.trees import LEAF, Ensemble
 
 #: How many random records are compared.

@@ -11,7 +11,7 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.syntax import Expression, Position, constant, feature_reference
 from dokimos.laws.proving.zones import (

@@ -18,7 +18,7 @@ from dokimos.laws.proving.expressions import Refusal, float32_end
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
-from dokimos.suites.lowering import Lowered
+from dokimos.suites.lower import Lowered
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
 #: What a constraint says of inputs, and the constraint.

@@ -22,18 +22,18 @@ from dokimos.core.files import read_whole, write_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
-from dokimos.laws.engine.plan import LawPlan, make_plan
+from dokimos.laws.engine.law_plan import LawPlan, make_plan
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.engine.record_rules import undeclared_gaps
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.model import Model
 from dokimos.laws.models.same_decisions import (
     are_close,
     expect_faithful_trees,
     expect_same_decisions,
     random_cases,
 )
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, NetworkReach

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
+from dokimos.laws.engine.law_results import LawResult, LawSettings, LawViolation
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.question import Cover
 
 

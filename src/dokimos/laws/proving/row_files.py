@@ -17,10 +17,10 @@ from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables, falsify
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
@@ -76,10 +76,7 @@ class RowDecision:
 
 @dataclass(frozen=True)
 class RowsDecision:
-    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain.
-
-    `over` says in words which cases of a row these are, where that is more than a tolerance.
-    """
+    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain."""
 
     law: Law
     domain: Domain
@@ -87,7 +84,6 @@ class RowsDecision:
     settings: VerifySettings
     tolerance: Tolerance
     semantics: str = ""
-    over: str = ""
     rows: tuple[RowDecision, ...] = ()
     outside: int = 0
     reason: str = ""

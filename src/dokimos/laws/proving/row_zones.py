@@ -13,13 +13,13 @@ import numpy as np
 from dokimos.core.errors import InputError
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
-from dokimos.laws.engine.cases import LawCase
+from dokimos.laws.engine.case_frame import Frame, Records
 from dokimos.laws.engine.confirmation import put_in_words, run_cases, shrink
-from dokimos.laws.engine.frame import Frame, Records
-from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.results import LawViolation
+from dokimos.laws.engine.law_case import LawCase
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.engine.law_results import LawViolation
 from dokimos.laws.engine.runner import Runner
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.searching import ExactCase
@@ -64,7 +64,7 @@ class Tolerance:
         for name in self.free:
             if name not in [each.name for each in layout.features]:
                 hint = did_you_mean(name, [each.name for each in layout.features])
-                raise InputError(f"--free: there is no feature {name}{hint}.")
+                raise InputError(f"`free`: there is no feature {name}{hint}.")
         values = list(question.zone.values)
         for slot, feature in zip(layout.slots, question.inputs[0].features, strict=True):
             variable = feature.variable

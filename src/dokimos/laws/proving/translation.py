@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 from dokimos.laws.domain.features import Feature, Kind, Layout
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.constraints import RECORD, constraints_of
+from dokimos.laws.language.record_constraints import RECORD, constraints_of
 from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
 from dokimos.laws.proving.question import CaseVariable, ForbiddenDecisions, LawQuestion, PredictedRecord
@@ -51,8 +51,7 @@ def translate(
     """
     expect_translatable(plan)
     if plan.domain.layout is None:
-        reason = f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records"
-        raise Refusal(reason + ("; with --rows it is decided at each row" if plan.domain.linear else ""))
+        raise Refusal(f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records")
     work = _Translation(plan, plan.domain.layout, reals)
     inputs = {each.name: work.add_input(each.name) for each in plan.law.inputs}
     reader = ExpressionReader(plan, dict(inputs), {})

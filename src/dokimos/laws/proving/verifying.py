@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
-from dokimos.laws.models.model import Model
+from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables, falsify
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated

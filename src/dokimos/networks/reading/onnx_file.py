@@ -20,19 +20,16 @@ from onnx import numpy_helper, shape_inference
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.core.inputs import read_regular, uncompressed
 from dokimos.networks.graph import Network, Shape
-from dokimos.networks.reading import arithmetic as lower_arithmetic
-from dokimos.networks.reading import arithmetic as lower_windows
-from dokimos.networks.reading import rearranging as lower_rearranging
-from dokimos.networks.reading import rearranging as lower_resampling
-from dokimos.networks.reading.folding import array_of, fold
+from dokimos.networks.reading import arithmetic, rearrangements
+from dokimos.networks.reading.fold import array_of, fold
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        **lower_arithmetic.RULES,
-        **lower_rearranging.RULES,
-        **lower_resampling.RESAMPLING_RULES,
-        **lower_windows.WINDOW_RULES,
+        **arithmetic.RULES,
+        **rearrangements.RULES,
+        **rearrangements.RESAMPLING_RULES,
+        **arithmetic.WINDOW_RULES,
     }
 )
 #: Attributes without effect on inference, or on the one output that is read.
@@ -241,7 +238,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> list[_Typ
         array = lowering.value(name)
         types[name] = _type_of(lowering.kind(name), lowering.shape(name))
         if array is not None and (
-            array.dtype.kind in "iub" or node.op_type in lower_resampling.RESAMPLING_RULES
+            array.dtype.kind in "iub" or node.op_type in rearrangements.RESAMPLING_RULES
         ):
             data[name] = numpy_helper.from_array(array, name)
     try:

@@ -37,7 +37,7 @@ class Section(ABC, Generic[R]):
 
     **Adding a section takes two files**: a module in this folder with a subclass, and one line in the
     registry below, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
-    `--csv` and `--png`, `dokimos judge`, `dokimos explain` and the page of the state of the verifiers
+    `--csv` and `--png`, `dokimos judge` and `dokimos explain`
     take their sections from the registry. A section that shows how often each verifier was right:
 
     .. code-block:: python
@@ -90,9 +90,6 @@ class Section(ABC, Generic[R]):
       figures from `view`. Their names must be unique as well: they name the files.
     - `lines` returns what the command `printed_by` prints on the terminal, from top to bottom. A `Text` is
       never wrapped, so that a command in it can be copied; anything else is fitted to the window.
-    - `markdown` returns the lines for one suite on the page of the state of the verifiers, and gets the
-      findings of that suite alone. They appear below the suite's table or, if `gathered` is true, in a
-      chapter after all suites, under the section's title.
     """
 
     name: ClassVar[str]
@@ -109,9 +106,6 @@ class Section(ABC, Generic[R]):
 
     printed_by: ClassVar[Command] = Command.JUDGE
     """Which command prints `lines`."""
-
-    gathered: ClassVar[bool] = False
-    """Whether the results of `markdown` for all suites are collected in a chapter of their own."""
 
     @abstractmethod
     def rows(self, findings: Findings) -> R | None:
@@ -140,10 +134,6 @@ class Section(ABC, Generic[R]):
         """What the terminal shows."""
         return ()
 
-    def markdown(self, findings: Findings, suite: str) -> Iterable[str]:
-        """The lines for the suite of that name on the page of the state of the verifiers."""
-        return ()
-
     @final
     @property
     def anchor(self) -> str:
@@ -169,7 +159,7 @@ def _beside(section: type[Section[Any]], suffix: str) -> Path:
 
 @cache
 def _template(section: type[Section[Any]]) -> Template | None:
-    from dokimos.reports.layout.rendering import environment
+    from dokimos.reports.layout.render import environment
 
     text = section.template
     path = _beside(section, ".html.jinja")
@@ -189,12 +179,11 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
         "penalties": "dokimos.reports.sections.published:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
         "files": "dokimos.reports.sections.published:Files",
-        "cactus": "dokimos.reports.sections.progress:Cactus",
+        "cactus": "dokimos.reports.sections.cactus:Cactus",
         "reasons": "dokimos.reports.sections.reasons:Reasons",
-        "breaking": "dokimos.reports.sections.breaking:Breaking",
-        "trajectories": "dokimos.reports.sections.progress:Trajectories",
+        "breaking": "dokimos.reports.sections.knob_curves:Breaking",
         "support": "dokimos.reports.sections.support:OperatorSupport",
-        "rules": "dokimos.reports.sections.rules:Rules",
+        "rules": "dokimos.reports.sections.rule_scores:Rules",
         "instances": "dokimos.reports.sections.instances:Instances",
     },
     group="dokimos.sections",

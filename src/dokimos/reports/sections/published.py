@@ -20,7 +20,7 @@ from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
-from dokimos.reports.sections.rules import other_years
+from dokimos.reports.sections.rule_scores import other_years
 from dokimos.suites.folder import LintFinding, LintSeverity
 
 # Published answers: who is wrong by proof, how the rules scored it, and what the witnesses show

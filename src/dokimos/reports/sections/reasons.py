@@ -1,7 +1,8 @@
-"""Why verifiers slow down: what separates timeouts from solved runs, and which components interact."""
+"""Why verifiers slow down: what separates timeouts from solved runs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,8 @@ from dokimos.core.tables import TableRows, table
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     Account,
-    Cell,
     Explanation,
     FamilySeparation,
-    Interaction,
     IsolatedAxis,
     Separation,
     Status,
@@ -31,36 +30,28 @@ from dokimos.difficulty.explain.sentences import (
     missing_in_words,
     separation_in_words,
     separation_side,
-    strongest_first,
     unique_results_in_words,
     which_causes,
-    which_interact,
     which_separates,
 )
-from dokimos.reports.figures.frame import Figure, Pair, file_name, pair
-from dokimos.reports.figures.reasons import interaction, separation
+from dokimos.reports.figures.frame import Figure, Pair, pair
+from dokimos.reports.figures.reason_figures import separation
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
-from dokimos.reports.sections.breaking import curve_table, curves_worth_printing
+from dokimos.reports.sections.knob_curves import curve_table, curves_worth_printing
 from dokimos.reports.terminal_tables import VerifierName
-
-#: How many pairs of components are drawn for each verifier; the tables have all.
-MAPS_DRAWN = 10
 
 
 @dataclass(frozen=True)
 class ReasonFigures:
-    """AUCs by verifier and by style; and maps, the strongest pair of each verifier first."""
+    """AUCs by verifier and by style."""
 
     verifiers: Pair | None
     styles: Pair | None
-    maps: tuple[Figure, ...]
-    more_maps: tuple[Figure, ...]
 
     def __iter__(self) -> Iterator[Figure]:
         """Every figure once, in its widest form."""
         yield from (found.wide for found in (self.verifiers, self.styles) if found is not None)
-        yield from (*self.maps, *self.more_maps)
 
 
 class Reasons(Section[Explanation]):
@@ -76,8 +67,7 @@ class Reasons(Section[Explanation]):
 
     def lacks(self, rows: Explanation) -> str:
         known = [row.auc is not None for account in rows.verifiers for row in account.separations]
-        drawn = [bool(row.cells) for account in rows.verifiers for row in account.interactions]
-        if any(known) or any(drawn):
+        if any(known):
             return ""
         without = [
             f"{sentence} `{remedy}` would measure them." for sentence, remedy in _missing_in_words(rows)
@@ -103,15 +93,6 @@ class Reasons(Section[Explanation]):
         yield table("separations_by_family", ["kind", "subject", "component", FamilySeparation], by_family)
         axes = [(kind, row) for kind, account in accounts for row in account.axes]
         yield table("axes", ["kind", IsolatedAxis], axes)
-        edges = ["first_from", "first_to", "second_from", "second_to"]
-        bins = [
-            (kind, row, *row.first_edges[i : i + 2], *row.second_edges[j : j + 2], cell)
-            for kind, account in accounts
-            for row in account.interactions
-            for i, cells in enumerate(row.cells)
-            for j, cell in enumerate(cells)
-        ]
-        yield table("interactions", ["kind", Interaction, *edges, Cell], bins)
         yield table("alone", [UniqueResult], [(row,) for _, account in accounts for row in account.alone])
 
     def figures(self, rows: Explanation) -> Iterator[Figure]:
@@ -123,20 +104,17 @@ class Reasons(Section[Explanation]):
 
 def reason_figures(found: Explanation) -> ReasonFigures:
     """All figures; those with nothing to show are left out."""
-    strongest, others = _maps(found.verifiers)
     return ReasonFigures(
         verifiers=_auc(found.verifiers, "auc"),
         styles=_auc([a for a in found.styles if len(a.members) > 1], "auc-by-style"),
-        maps=strongest,
-        more_maps=others,
     )
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
     """Everything, in reading order."""
-    sizes = {trajectory.suite: len(trajectory.steps) for trajectory in explanation.trajectories}
+    sizes = Counter(suite for suite, _ in {(o.suite, o.instance) for o in explanation.observations})
     for row in explanation.missing:
-        yield Text(missing_in_words(row, sizes.get(row.suite, 0)), style="yellow")
+        yield Text(missing_in_words(row, sizes[row.suite]), style="yellow")
     for remark in explanation.remarks:
         yield Text(remark, style="yellow")
     if len(explanation.verifiers) > 1:
@@ -205,7 +183,6 @@ def _about_components(account: Account) -> list[str]:
     return [
         which_separates(account.separations),
         *family_by_family(account.separations),
-        which_interact(account.interactions),
         *which_causes(account.axes),
     ]
 
@@ -234,17 +211,6 @@ def _auc(accounts: Sequence[Account], name: str) -> Pair | None:
         rows, key=lambda row: list(dict.fromkeys(r.component for r in rows)).index(row.component)
     )
     return pair(lambda w: separation(ordered, width=w, name=name))
-
-
-def _maps(accounts: Sequence[Account]) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
-    first: list[Figure] = []
-    others: list[Figure] = []
-    for account in accounts:
-        for k, row in enumerate(strongest_first(account.interactions)[:MAPS_DRAWN]):
-            name = f"interaction-{file_name(row.subject)}-{row.first}-{row.second}"
-            if figure := interaction(row, name=name):
-                (others if k else first).append(figure)
-    return tuple(first), tuple(others)
 
 
 def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:

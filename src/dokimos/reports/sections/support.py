@@ -14,7 +14,6 @@ from rich.text import Text
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
-from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings, Known
 from dokimos.reports.sections.base import Section
 from dokimos.suites.instance import Answer, Label
@@ -83,23 +82,6 @@ class OperatorSupport(Section[SupportRows]):
 
     def lines(self, rows: SupportRows) -> Iterator[Table]:
         yield support_table(rows)
-
-    def markdown(self, findings: Findings, suite: str) -> Iterator[str]:
-        whole = _whole_pairs(findings)
-        rows = support_rows(whole, Naming.of([j.record for j in whole]), findings.known)
-        if rows is None:
-            yield from _unreadable(findings)
-            return
-        yield (
-            "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both "
-            "are solved; *wrong*: one of the answers is wrong; otherwise the answer; empty: not both ran."
-        )
-        yield ""
-        cells = [
-            [row.op, row.variant, *("" if cell is None else cell.text for cell in row.cells)]
-            for row in rows.rows
-        ]
-        yield from markdown_table(["operator", "form", *rows.verifiers], cells, numbers=False)
 
 
 def support_rows(judgements: Sequence[Judgement], naming: Naming, known: Known) -> SupportRows | None:
@@ -193,40 +175,3 @@ def support_table(support: SupportRows) -> Table:
     sums = [", ".join(f"{n} {s.value}" for s, n in counts.items()) for counts in support.counts]
     table.add_row(Text("all"), Text(str(len(support.rows))), *map(Text, sums))
     return table
-
-
-def _whole_pairs(findings: Findings) -> list[Judgement]:
-    """The runs of every verifier on forms of which it was run on all instances.
-
-    Half a pair would look like a verifier that solves only one of the two.
-    """
-    forms = {key: str(facts.made_by.get("variant")) for key, facts in findings.known.items()}
-    planned = Counter(forms.values())
-
-    def form(judgement: Judgement) -> str | None:
-        return forms.get((judgement.record.suite, judgement.record.instance))
-
-    done = Counter((j.record.verifier, form(j)) for j in findings.judgements)
-    return [
-        j
-        for j in findings.judgements
-        if (own := form(j)) is not None and done[j.record.verifier, own] == planned[own] * findings.repeats
-    ]
-
-
-def _unreadable(findings: Findings) -> Iterator[str]:
-    """What the verifiers say they cannot read."""
-    for verifier, group in findings.by_verifier().items():
-        said = Counter(
-            _brief(j.record.detail)
-            for j in group
-            if j.verdict is Verdict.UNDECIDED and j.record.answer is Answer.UNSUPPORTED
-        )
-        if said:
-            listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
-            yield f"- {verifier} cannot read: {listed}."
-
-
-def _brief(text: str, *, characters: int = 90) -> str:
-    line = " ".join(printable(text).replace("|", "/").replace("`", "'").split())
-    return line if len(line) <= characters else f"{line[:characters]}…"

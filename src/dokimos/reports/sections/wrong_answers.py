@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated, Any
 
 import numpy as np
@@ -179,7 +178,6 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
     name = "wrong_answers"
     title = "Wrong answers"
     link = "Wrong answers"
-    gathered = True
 
     def rows(self, findings: Findings) -> tuple[WrongRow, ...]:
         judgements = findings.judgements
@@ -199,20 +197,6 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
             yield head
             yield from (Text("    ").append_text(line) for line in rest)
             yield Text()
-
-    def markdown(self, findings: Findings, suite: str) -> Iterator[str]:
-        ordered = sorted(
-            self.rows(findings), key=lambda row: (row.verifier, row.verdict.value, row.own_name)
-        )
-        for verifier, group in groupby(ordered, key=lambda row: row.verifier):
-            wrong = list(group)
-            yield from (f"### {verifier} on {suite}: {len(wrong)}", "")
-            for row in wrong:
-                label = "no label"
-                if row.truth is not None:
-                    label = f"proven `{row.truth.value}` ({row.certificate})"
-                yield (f"- `{row.own_name}`, {label}: **{row.verdict.value}**. {_sentence(row.reason)}")
-                yield from ("", f"      {row.reproduce}", "") if row.reproduce else ("",)
 
 
 def drawn_scene(scene: Scene) -> DrawnScene:
@@ -272,8 +256,3 @@ def _point(replay: ReplayRow) -> str:
     shown = [f"X_{x.index} = {x.exact.short}" for x in replay.inputs[:_IN_A_LINE]]
     left_off = len(replay.inputs) - len(shown) + replay.inputs_left_off
     return ", ".join(shown) + (f", … ({left_off} more)" if left_off else "")
-
-
-def _sentence(text: str) -> str:
-    said = " ".join(text.split())
-    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")

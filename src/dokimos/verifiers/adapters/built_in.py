@@ -17,7 +17,7 @@ from dokimos.verifiers.base import CertificateStyle, Invocation, Query, Verifier
 from dokimos.verifiers.environments import our_module
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PlacedVerifier
-from dokimos.verifiers.results import read_result
+from dokimos.verifiers.result_file import read_result
 from dokimos.verifiers.runners import RUNNERS
 
 # The built-in verifier: exact branch and bound on small ReLU networks, every answer with a proof
@@ -49,7 +49,7 @@ class Reference(Verifier):
         files = (str(query.network_file), str(query.property_file), str(query.result))
         timeout = f"{query.wall_seconds:g}"
         options = ("--timeout", timeout, "--certificate", str(query.certificate))
-        return our_module("dokimos.verifiers.runners.reference", *options, *files)
+        return our_module("dokimos.verifiers.runners.reference_runner", *options, *files)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

@@ -8,7 +8,7 @@ from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.results import read_result
+from dokimos.verifiers.result_file import read_result
 from dokimos.verifiers.runners import RUNNERS
 
 _RUNNER = RUNNERS / "marabou_runner.py"

@@ -13,7 +13,7 @@ from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.results import read_result
+from dokimos.verifiers.result_file import read_result
 from dokimos.verifiers.runners import RUNNERS
 
 _RUNNER = RUNNERS / "never2_runner.py"

@@ -12,7 +12,7 @@ from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PYTHON_SETTING, RepositoryTool, file_content
-from dokimos.verifiers.results import read_result, read_verdict
+from dokimos.verifiers.result_file import read_result, read_verdict
 from dokimos.verifiers.runners import RUNNERS
 
 # α,β-CROWN, from its repository

@@ -11,7 +11,7 @@ from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_comma
 from dokimos.verifiers.conversions import declared_network
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.results import read_verdict
+from dokimos.verifiers.result_file import read_verdict
 from dokimos.verifiers.runners import RUNNERS
 
 _SMOKE = RUNNERS / "command_line_smoke.py"

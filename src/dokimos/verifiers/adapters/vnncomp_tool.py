@@ -13,7 +13,7 @@ from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, CertificateStyle, Finding, Invocation, Query, as_command
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PlacedVerifier, tree_digest
-from dokimos.verifiers.results import read_verdict, refusal
+from dokimos.verifiers.result_file import read_verdict, refusal
 from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.script_guard import called_file, finding, guarded
 

@@ -14,7 +14,7 @@ from dokimos.verifiers.conversions import INPUT_NAME, OUTPUT_NAME
 from dokimos.verifiers.environments import our_module
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PlacedVerifier, file_content
-from dokimos.verifiers.results import read_verdict, refusal
+from dokimos.verifiers.result_file import read_verdict, refusal
 from dokimos.verifiers.runners.vnnlib2_runner import KILLED
 
 

@@ -4,7 +4,7 @@ nnenum_runner.py NETWORK PROPERTY RESULT SECONDS PROCESSES
 
 It imports nothing of Dokimos. nnenum's front end reads the files, chooses the settings and writes one word;
 it prints a counterexample only if it is short, so this script intercepts it. RESULT has the format of
-`dokimos.verifiers.results`.
+`dokimos.verifiers.result_file`.
 """
 
 from __future__ import annotations

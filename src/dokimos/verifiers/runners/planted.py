@@ -2,7 +2,7 @@
 
 … --bug NAME [--truth FILE] [--timeout SECONDS] NETWORK PROPERTY RESULT
 
-RESULT is written as `dokimos.verifiers.results` reads it. Without FILE, the truth is unknown.
+RESULT is written as `dokimos.verifiers.result_file` reads it. Without FILE, the truth is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.verifiers.planted.base import answer_to
 from dokimos.verifiers.planted.catalogue import PLANTED
-from dokimos.verifiers.results import SCHEMA
+from dokimos.verifiers.result_file import SCHEMA
 from dokimos.verifiers.runners.warm_queries import serve
 
 

@@ -1,0 +1,235 @@
+"""Applies every rule to every file of a benchmark, in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dokimos import __version__
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.journal import RunRecord
+from dokimos.core import strict_json
+from dokimos.core.errors import DokimosError
+from dokimos.core.parallel import each
+from dokimos.judging.audit import file_rules, instance_rules, property_rules
+from dokimos.judging.audit.file_rules import AnyRule, LintRule
+from dokimos.judging.audit.subjects import (
+    BenchmarkTable,
+    InstancePair,
+    NetworkFile,
+    PropertyFile,
+    PublishedRuns,
+    read_table,
+)
+from dokimos.suites.folder import LintFinding, instance_names
+from dokimos.suites.lower import is_plain, lowered_files
+
+# All rules, by their kind of subject; add a new rule here
+
+
+BENCHMARK_RULES: tuple[LintRule[BenchmarkTable], ...] = (
+    file_rules.BAD_ROW,
+    file_rules.MISSING_FILE,
+    file_rules.LISTED_TWICE,
+    file_rules.SAME_CONTENT,
+)
+PROPERTY_RULES: tuple[LintRule[PropertyFile], ...] = (
+    file_rules.DAMAGED_PROPERTY,
+    file_rules.INFIX,
+    file_rules.OLD_VERSION,
+    file_rules.PRODUCTS,
+    property_rules.EMPTY_BOX,
+    property_rules.POINT_BOX,
+    property_rules.VACUOUS,
+    property_rules.DEAD_DISJUNCT,
+    property_rules.TRIVIAL,
+    property_rules.UNCONSTRAINED_OUTPUT,
+    property_rules.REPEATED_DISJUNCT,
+    property_rules.FLOAT32_ROUNDING,
+    property_rules.FLOAT32_OVERFLOW,
+)
+NETWORK_RULES: tuple[LintRule[NetworkFile], ...] = (
+    file_rules.DAMAGED_NETWORK,
+    file_rules.RUNTIME_REFUSES,
+    file_rules.UNREAD_OPERATORS,
+)
+INSTANCE_RULES: tuple[LintRule[InstancePair], ...] = (
+    instance_rules.RUNTIME_DIFFERS,
+    instance_rules.EASY_SAT,
+    instance_rules.EASY_UNSAT,
+)
+PUBLISHED_RULES: tuple[LintRule[PublishedRuns], ...] = (instance_rules.TIME_NOT_NEEDED,)
+
+#: The rules whose findings on an instance settle whether it is `sat` or `unsat`, by their names.
+SETTLING_RULES = frozenset(
+    rule.name
+    for rule in (
+        instance_rules.EASY_SAT,
+        instance_rules.EASY_UNSAT,
+        property_rules.EMPTY_BOX,
+        property_rules.POINT_BOX,
+        property_rules.TRIVIAL,
+        property_rules.VACUOUS,
+    )
+)
+LINT_RULES: tuple[AnyRule, ...] = (
+    *BENCHMARK_RULES,
+    *PROPERTY_RULES,
+    *NETWORK_RULES,
+    *INSTANCE_RULES,
+    *PUBLISHED_RULES,
+)
+
+
+@dataclass(frozen=True)
+class LintTask:
+    """One network with one property, and which of the two have not been examined yet.
+
+    An instance with several networks has a task for each of them; the first task examines the whole
+    instance: `together` has the files of its networks by name.
+    """
+
+    network: Path | None
+    property: Path | None
+    folder: Path
+    network_is_new: bool
+    property_is_new: bool
+    together: tuple[tuple[str, Path], ...]
+
+
+def lint_benchmark(
+    folder: Path, *, jobs: int, linted: Callable[[int, int, str], None] = lambda _d, _t, _n: None
+) -> tuple[LintFinding, ...]:
+    """What the rules find in a benchmark, in the order of its table. UnreadableFile if there is none."""
+    table = read_table(folder)
+    place = str(folder / table.table)
+    found = [one for rule in BENCHMARK_RULES for one in rule.findings(table, place)]
+    tasks = list(_tasks(table))
+    by_task: dict[int, list[LintFinding]] = {}
+    for index, own in each(_lint, tasks, jobs=jobs):
+        by_task[index] = own
+        asked = tasks[index].property or tasks[index].network
+        linted(len(by_task), len(tasks), asked.name if asked else "")
+    return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
+
+
+def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
+    """What the rules find in the time limits of a campaign made from published results."""
+    places: dict[tuple[str, str], tuple[str, int | None]] = {}
+    for suite in campaign.manifest.suites:
+        table = read_table(Path(suite.folder))
+        names = instance_names([(row.networks[0], row.property) for row in table.listed])
+        for name, row in zip(names, table.listed, strict=True):
+            places.setdefault((suite.name, name), (str(table.folder / table.table), row.line))
+    by_instance: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in campaign.records:
+        by_instance.setdefault((run.suite, run.instance), []).append(run)
+    found: list[LintFinding] = []
+    for instance in campaign.manifest.instances:
+        runs = by_instance.get((instance.suite, instance.name))
+        if runs and instance.timeout_seconds is not None:
+            file, line = places.get((instance.suite, instance.name), (instance.suite, None))
+            subject = PublishedRuns(instance.timeout_seconds, tuple(runs))
+            own = [one for rule in PUBLISHED_RULES for one in rule.findings(subject, file)]
+            found += [replace(one, line=line) for one in own]
+    return tuple(found)
+
+
+def _tasks(table: BenchmarkTable) -> Iterator[LintTask]:
+    seen: set[Path] = set()
+    pairs: set[tuple[Path | None, Path | None]] = set()
+    for row in table.listed:
+        asked = table.path(row.property)
+        paths = [table.path(name) for name in row.networks]
+        named = [(name, path) for name, path in zip(row.names or ("",), paths, strict=True) if path]
+        together = tuple(named) if len(named) == len(paths) else ()
+        for network in paths:
+            if (network, asked) in pairs:
+                continue
+            pairs.add((network, asked))
+            yield LintTask(
+                network,
+                asked,
+                table.folder,
+                network_is_new=network is not None and network not in seen,
+                property_is_new=asked is not None and asked not in seen,
+                together=together,
+            )
+            together = ()
+            seen |= {path for path in (network, asked) if path is not None}
+
+
+def _lint(task: LintTask) -> list[LintFinding]:
+    found: list[LintFinding] = []
+    network = None if task.network is None else NetworkFile(task.network)
+    asked = None if task.property is None else PropertyFile(task.property, task.folder)
+    if network is not None and task.network_is_new:
+        found += [one for rule in NETWORK_RULES for one in rule.findings(network, str(task.network))]
+    if asked is not None and task.property_is_new:
+        found += [one for rule in PROPERTY_RULES for one in rule.findings(asked, str(task.property))]
+    if asked is not None and task.together and (both := _whole(task, asked)) is not None:
+        own = [one for rule in INSTANCE_RULES for one in rule.findings(both, str(task.property))]
+        networks = " and ".join(dict.fromkeys(path.name for _, path in task.together))
+        place = str(task.network) if len(task.together) == 1 else ""
+        found += [replace(one, reason=f"with {networks}: {one.reason}", network=place) for one in own]
+    return found
+
+
+def _whole(task: LintTask, asked: PropertyFile) -> InstancePair | None:
+    """The instance as two files; if it has several networks or products of variables, it is lowered."""
+    if asked.problem is not None:
+        return None
+    if is_plain(asked.property):
+        ((_, network),) = task.together[:1]
+        return InstancePair(NetworkFile(network), asked) if len(task.together) == 1 else None
+    signatures = [signature.name for signature in asked.property.networks]
+    names = [name or signature for (name, _), signature in zip(task.together, signatures, strict=False)]
+    networks = {name: path for name, (_, path) in zip(names, task.together, strict=True)}
+    try:
+        network, lowered = lowered_files(networks, asked.path, stem="lowered")
+    except DokimosError:
+        return None
+    return InstancePair(NetworkFile(network), PropertyFile(lowered, asked.folder))
+
+
+# Findings as SARIF 2.1.0, which code hosts and editors show next to the files
+
+
+def sarif(findings: Sequence[LintFinding]) -> str:
+    """The text of a SARIF log with one run."""
+    rules = [
+        {
+            "id": rule.name,
+            "shortDescription": {"text": rule.about},
+            "help": {"text": rule.remedy},
+            "defaultConfiguration": {"level": rule.severity.value},
+        }
+        for rule in LINT_RULES
+    ]
+    return strict_json.write(
+        {
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [
+                {
+                    "tool": {"driver": {"name": "dokimos", "version": __version__, "rules": rules}},
+                    "results": [_result(one) for one in findings],
+                }
+            ],
+        }
+    )
+
+
+def _result(finding: LintFinding) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(Path(finding.file).as_posix())}}
+    if finding.line is not None:
+        physical["region"] = {"startLine": finding.line}
+    return {
+        "ruleId": finding.rule,
+        "level": finding.severity.value,
+        "message": {"text": f"{finding.reason}; {finding.remedy}."},
+        "locations": [{"physicalLocation": physical}],
+    }

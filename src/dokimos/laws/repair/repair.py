@@ -1,0 +1,387 @@
+"""Repairs a network so that it satisfies laws: the requirements, the training, and the outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from dokimos import __version__
+from dokimos.core import strict_json
+from dokimos.core.documents import Count, expect_format
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import read_whole, write_whole
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.features import Kind, Layout, Slot
+from dokimos.laws.engine.pools import as_records
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.same_decisions import are_close, expect_same_decisions, random_cases
+from dokimos.laws.models.tested_model import Model
+from dokimos.laws.proving.case_tables import CaseTables
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.rechecking import planned, state_law
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.repair.measures import HeldOut, ModelMeasures, measure
+from dokimos.laws.repair.repair_task import (
+    RepairTask,
+    RepairWay,
+    ScoredNetwork,
+    ViolatingPairs,
+    repaired,
+    slope_requirements,
+)
+from dokimos.networks.semantics.outward import Floats
+
+#: The share of the rows that no repair sees.
+_HELD_OUT = 1 / 3
+#: Cases that are drawn of each law in each epoch, and how many of those that violate it are kept.
+_DRAWN, _KEPT = 4096, 256
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """How to repair a network, and how long `law verify` may take for each law afterwards."""
+
+    way: RepairWay = RepairWay.CERTIFIED
+    epochs: int = 60
+    seed: int = 0
+    verify: VerifySettings = field(default_factory=lambda: VerifySettings(seconds=20.0))
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise InputError(f"A repair takes 1 epoch or more, not {self.epochs}.")
+
+
+@dataclass(frozen=True)
+class RepairedModel:
+    """A repaired network as the content of an ONNX file, and how it and the old one perform."""
+
+    content: bytes
+    before: ModelMeasures
+    after: ModelMeasures
+    seed: int
+
+
+@dataclass(frozen=True)
+class RepairSteps:
+    """What is finished of a repair with one seed: the network's content, and how both networks perform."""
+
+    content: bytes | None = None
+    before: ModelMeasures | None = None
+    after: ModelMeasures | None = None
+
+
+_NOTHING = RepairSteps()
+
+
+class Repair:
+    """Laws, a domain with rows, and a network: everything that does not depend on the seed.
+
+    Raises InputError if a law cannot be repaired, with the reason.
+    """
+
+    def __init__(
+        self, laws: Sequence[Law], domain: Domain, model: Model, *, settings: VerifySettings
+    ) -> None:
+        self._laws, self._domain, self._model, self._settings = laws, domain, model, settings
+        if domain.layout is None or domain.inputs is None:
+            raise InputError(
+                f"The domain {domain.name} needs FEATURES and `inputs` to keep the answers on."
+            )
+        layout = domain.layout
+        #: What `law verify` says of the old network, once that is known: it does not depend on the seed.
+        self._old_answers: tuple[LawAnswer, ...] | None = None
+        self._questions, self._closer = self._stated()
+        try:
+            self._requirements = slope_requirements(self._questions)
+        except Refusal as refusal:
+            raise InputError(f"These laws cannot be repaired: {refusal}.") from None
+        self._low, self._high = _ends(layout)
+        given = call_domain(domain.inputs, domain, "inputs")
+        self.rows = as_records(given, layout, domain.name).astype(np.float64)
+        gaps = np.argwhere(~np.isfinite(self.rows))
+        if len(gaps):
+            row, column = gaps[0].tolist()
+            raise InputError(
+                f"Domain {domain.name}: row {row} (0-based) of `inputs` has no "
+                f"{layout.at(column).feature.name}, and a network has no scores then; leave such rows out."
+            )
+        self._unseen = _unseen(domain, len(self.rows))
+        self._labels = (
+            None if domain.labels is None else np.asarray(call_domain(domain.labels, domain, "labels"))
+        )
+
+    def _stated(self) -> tuple[list[LawQuestion], NetworkCloser]:
+        questions = []
+        closer: NetworkCloser | None = None
+        for law in self._laws:
+            plan = planned(law, self._domain, constrained=self._settings.constrained, allow_code=True)
+            try:
+                stated = state_law(plan, self._model)
+            except Refusal as refusal:
+                raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
+            if not isinstance(stated.closer, NetworkCloser):
+                raise InputError(f"{self._model.name}: not a network; only networks can be repaired.")
+            questions.append(stated.question)
+            closer = stated.closer
+        if closer is None:
+            raise InputError("Give at least one law to repair the network for.")
+        return questions, closer
+
+    def key(self, settings: RepairSettings) -> str:
+        """A hash of everything that the outcome depends on, apart from the seed."""
+        domain, model = self._domain, self._model
+        assert domain.layout is not None and isinstance(model.made_of, bytes)  # a network was stated
+        own = Path(domain.place) if domain.place and Path(domain.place).is_file() else None
+        labels = None if self._labels is None else self._labels.tolist()
+        parts = (
+            [__version__, *map(_version, ("numpy", "onnxruntime", "torch"))],
+            [law.text for law in self._laws],
+            [domain.name, domain.classes, domain.constraints, domain.layout.features],
+            None if own is None else sha256(read_whole(own)).hexdigest(),
+            [sha256(model.made_of).hexdigest(), model.sha256],
+            [self.rows.shape, sha256(self.rows.tobytes()).hexdigest(), labels],
+            None if self._unseen is None else self._unseen.tolist(),
+            replace(settings, seed=0),
+        )
+        return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+    def run(
+        self,
+        settings: RepairSettings,
+        known: RepairSteps = _NOTHING,
+        keep: Callable[[RepairSteps], None] = lambda _: None,
+    ) -> RepairedModel:
+        """Repair the network with one seed, which decides the held-out rows and the training.
+
+        Steps that are `known` from an earlier call with the same settings are not done again; `keep` is
+        called with what is known after each step.
+        """
+        order = np.random.default_rng(settings.seed).permutation(len(self.rows))
+        most = round(_HELD_OUT * len(order))
+        if self._unseen is not None:  # these first: only they were seen by neither network
+            is_unseen = np.isin(order, self._unseen)
+            order, most = np.concatenate([order[is_unseen], order[~is_unseen]]), min(most, is_unseen.sum())
+        held, seen = np.split(order, [most])
+        content = known.content
+        if content is None:
+            content = self._trained(settings, self.rows[seen])
+            keep(known := replace(known, content=content))
+        columns = sorted({each.column for each in self._requirements})
+        kept = HeldOut(
+            self.rows[held],
+            None if self._labels is None or self._unseen is None else self._labels[held],
+            tuple((k, float(self._low[k]), float(self._high[k])) for k in columns),
+        )
+        before = known.before
+        if before is None:
+            before = self._measured(self._model, kept, settings, self._old_answers)
+            keep(known := replace(known, before=before))
+        self._old_answers = before.answers
+        after = known.after
+        if after is None:
+            new = onnx_model(content, self._domain, name=f"the repaired {self._domain.name}")
+            after = self._measured(new, kept, settings, None)
+            keep(replace(known, after=after))
+        return RepairedModel(content, before, after, settings.seed)
+
+    def _trained(self, settings: RepairSettings, rows: Floats) -> bytes:
+        """The content of the file of the repaired network."""
+        rng = np.random.default_rng(settings.seed)
+        network = repaired(
+            self.task(rows),
+            settings.way,
+            epochs=settings.epochs,
+            seed=settings.seed,
+            find=lambda now: self._pairs(now, rows, rng),
+        )
+        content = network.onnx(self._low, self._high)
+        self._expect_faithful(network, content)
+        return content
+
+    def _expect_faithful(self, network: ScoredNetwork, content: bytes) -> None:
+        """Compare the file with the network that was trained, within the ranges. Raises InputError."""
+        layout = self._domain.layout
+        assert layout is not None  # as the constructor requires it
+        made = onnx_model(content, None, name="the repaired network")
+        inside = self.rows[((self.rows >= self._low) & (self.rows <= self._high)).all(axis=1)]
+        columns = {column: np.zeros(0) for column in range(layout.width)}
+        expect_same_decisions(
+            lambda rows: network(rows.astype(np.float32)).argmax(axis=1),
+            made.predict,
+            inside,
+            random_cases(inside, layout, layout.width, columns, inside=True),
+            what="The repaired network, as a file,",
+            layout=layout,
+            is_rounding=lambda row: are_close(network(row.astype(np.float32)), made.scores(row)),
+        )
+
+    def _measured(
+        self, model: Model, held: HeldOut, settings: RepairSettings, answers: tuple[LawAnswer, ...] | None
+    ) -> ModelMeasures:
+        found = (self._model, self._laws, self._domain, held, settings.verify)
+        return measure(model, *found, answers=answers)
+
+    def task(self, rows: Floats) -> RepairTask:
+        """The training task: keep the answers on these rows."""
+        layers = tuple((layer.weights, layer.biases) for layer in self._closer.reach.layers)
+        return RepairTask(layers, rows, self._low, self._high, self._requirements)
+
+    def _pairs(
+        self, network: ScoredNetwork, rows: Floats, rng: np.random.Generator
+    ) -> ViolatingPairs | None:
+        """Pairs of records on which a network violates the laws: random ones, from rows, and near these."""
+        found: list[tuple[Floats, Floats, int, int]] = []
+        for question in self._questions:
+            tables = CaseTables(question, network)
+            cases = tables.drawn(rng, _DRAWN)
+            _put_rows(question, cases[: _DRAWN // 2], rows, rng)
+            cases = cases[tables.admitted(cases)]
+            order = np.argsort(-tables.worth(cases), kind="stable")[:_KEPT]
+            near = tables.changed(cases[np.resize(order, _DRAWN)], rng) if len(order) else cases
+            cases = np.concatenate([cases, near[tables.admitted(near)]])
+            bad = cases[tables.worth(cases) >= 0][:_KEPT]
+            if len(bad) == 0:
+                continue
+            records = [tables.columns(record, bad) for record in question.records]
+            decisions = [network(each).argmax(axis=1) for each in records]
+            for row in range(len(bad)):
+                a, b = int(decisions[0][row]), int(decisions[1][row])
+                if a != b:
+                    found.append((records[0][row], records[1][row], a, b))
+        if not found:
+            return None
+        first, second, above, below = zip(*found, strict=True)
+        return ViolatingPairs(np.stack(first), np.stack(second), np.array(above), np.array(below))
+
+
+def _unseen(domain: Domain, size: int) -> NDArray[np.int64] | None:
+    """The rows that the old network was not trained on, None if nobody says. Raises InputError."""
+    if domain.unseen is None:
+        return None
+    given = np.unique(np.asarray(list(call_domain(domain.unseen, domain, "unseen"))))
+    if given.dtype.kind not in "iu" or len(given) == 0 or given[0] < 0 or given[-1] >= size:
+        raise InputError(
+            f"Domain {domain.name}: unseen() must list rows of `inputs`, by numbers from 0 to {size - 1}."
+        )
+    return given.astype(np.int64)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _put_rows(question: LawQuestion, cases: Floats, rows: Floats, rng: np.random.Generator) -> None:
+    """Make some of the rows the first input of some cases."""
+    chosen = rows[rng.integers(0, len(rows), len(cases))]
+    for slot, feature in zip(question.layout.slots, question.inputs[0].features, strict=True):
+        if feature.variable is not None:
+            cases[:, feature.variable] = _value(slot, chosen)
+
+
+def _value(slot: Slot, rows: Floats) -> Floats:
+    """A feature of rows as a law sees it: for a choice its index, −1 for none."""
+    if slot.feature.kind is not Kind.CHOICE:
+        return rows[:, slot.start]
+    hot = rows[:, slot.start : slot.stop]
+    return np.where(hot.any(axis=1), hot.argmax(axis=1), -1).astype(np.float64)
+
+
+def _ends(layout: Layout) -> tuple[Floats, Floats]:
+    """The least and greatest number of each column."""
+    ends: list[tuple[float, float]] = []
+    for feature in layout.features:
+        if feature.kind is Kind.CHOICE:
+            ends += [(0.0, 1.0)] * feature.width
+        else:
+            assert feature.low is not None and feature.high is not None  # the laws were translated
+            ends.append((float(feature.low), float(feature.high)))
+    low, high = np.array(ends).T
+    return low, high
+
+
+# What a repair has finished, in a file beside the network that it writes: what is there is not done again
+
+
+FORMAT = "dokimos-unfinished-repair"
+_VERSION = 1
+_log = logging.getLogger("dokimos")
+
+
+class _EntryForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The steps of one training; `sha256` is that of everything else in the entry."""
+
+    key: str
+    seed: Count
+    steps: RepairSteps
+    sha256: str
+
+
+class _EntriesForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: str = FORMAT
+    version: int = _VERSION
+    dokimos: str = __version__
+    trainings: list[_EntryForm]
+
+
+class KeptRepairs:
+    """The finished steps of each training, by seed; `key` stands for everything else they depend on."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        """Read the file if it exists. Raises UnreadableFile if it is not one that a repair has left."""
+        self._path, self._key = path, key
+        self._entries: dict[tuple[str, int], _EntryForm] = {}
+        if not path.exists():
+            return
+        for each in _read(path):
+            if _sum(each.key, each.seed, each.steps) == each.sha256:
+                self._entries[each.key, each.seed] = each
+            else:
+                _log.warning("%s: seed %d was changed or damaged; it is repaired again.", path, each.seed)
+
+    def steps(self, seed: int) -> RepairSteps:
+        """What is finished of the training with a seed."""
+        found = self._entries.get((self._key, seed))
+        return RepairSteps() if found is None else found.steps
+
+    def keep(self, seed: int, steps: RepairSteps) -> None:
+        """Keep what is finished of the training with a seed. Raises InputError if it cannot be written."""
+        made = _sum(self._key, seed, steps)
+        self._entries[self._key, seed] = _EntryForm(key=self._key, seed=seed, steps=steps, sha256=made)
+        form = _EntriesForm(trainings=list(self._entries.values()))
+        write_whole(self._path, strict_json.write(form), what="what is finished", make_folder=False)
+
+    def remove(self) -> None:
+        """Remove the file: the repair is finished."""
+        self._path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> list[_EntryForm]:
+    try:
+        document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
+        expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not what a repair has left")
+        form = strict_json.convert(document, _EntriesForm, file=path, what="what a repair has left")
+    except UnreadableFile as problem:
+        said = problem.reason.rstrip(".")
+        raise UnreadableFile(
+            problem.place, f"{said}; remove the file to repair from the beginning."
+        ) from None
+    return form.trainings
+
+
+def _sum(key: str, seed: int, steps: RepairSteps) -> str:
+    return hashlib.sha256(strict_json.write([key, seed, steps], indent=None).encode()).hexdigest()

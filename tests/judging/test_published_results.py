@@ -1,0 +1,162 @@
+"""Published answers become a campaign: rows joined by their files, witnesses read, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.judging.published_results import ImportedResults, ResultsTable, import_results, results_year
+from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Answer
+from tests.campaigns.published import CORNER, Said, write_benchmark, write_results
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
+
+TOOLS: Mapping[str, Sequence[Said]] = {
+    "right": [("one", "sat", CORNER), ("two", "unsat", None)],
+    "late": [("one", "run_instance_timeout", None), ("two", "error_exit_code_1", None)],
+    "mute": [("one", "sat", None), ("two", "sat", "((X_0 nan))")],
+}
+
+
+def imported(
+    folder: Path, tools: Mapping[str, Sequence[Said]] = TOOLS, not_scored: Sequence[str] = ()
+) -> ImportedResults:
+    bench = folder / "bench"
+    if not bench.exists():
+        write_benchmark(bench)
+    if not (folder / "results").exists():
+        write_results(folder / "results", "bench", tools)
+    suite = CampaignSuite(bench, read_suite(bench).entries)
+    return import_results(folder / "results", [suite], folder / "campaign", not_scored=not_scored)
+
+
+def answers(campaign: Campaign) -> dict[tuple[str, str, int], Answer]:
+    return {(r.verifier, r.instance, r.repeat): r.answer for r in campaign.records}
+
+
+def test_rows_become_records(tmp_path: Path) -> None:
+    found = imported(tmp_path)
+    assert found.strangers == ()
+    assert answers(found.campaign) == {
+        ("right", "net__one", 0): Answer.SAT,
+        ("right", "net__two", 0): Answer.UNSAT,
+        ("late", "net__one", 0): Answer.TIMEOUT,
+        ("late", "net__two", 0): Answer.ERROR,
+        ("mute", "net__one", 0): Answer.SAT,
+        ("mute", "net__two", 0): Answer.SAT,
+    }
+    by_run = {(r.verifier, r.instance): r for r in found.campaign.records}
+    right = by_run["right", "net__one"]
+    assert (right.witness, right.outputs) == ((Fraction(1), Fraction(1)), (Fraction(2),))
+    assert (right.wall_seconds, right.verifier_version) == (2.5, "2025")
+    assert by_run["mute", "net__one"].witness is None
+    assert by_run["mute", "net__two"].witness == ()
+    assert found.campaign.planned == len(found.campaign.records)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "sat\n", "()"])
+def test_an_empty_counterexample_is_none_given(tmp_path: Path, text: str) -> None:
+    (run,) = imported(tmp_path, {"mute": [("one", "sat", text)]}).campaign.records
+    assert (run.answer, run.witness, run.detail) == (Answer.SAT, None, "the counterexample is empty")
+
+
+def test_a_file_without_a_byte_is_none_given(tmp_path: Path) -> None:
+    write_results(tmp_path / "results", "bench", {"mute": [("one", "sat", "")]})
+    (tmp_path / "results/mute/2025_bench/net_one.counterexample.gz").write_bytes(b"")
+    (run,) = imported(tmp_path).campaign.records
+    assert (run.answer, run.witness) == (Answer.SAT, None)
+
+
+def test_2021_had_one_table_for_each_tool(tmp_path: Path) -> None:
+    place = tmp_path / "results" / "results_csv" / "tool.csv"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        "bench,./test/test_tiny.onnx,./test/test_tiny.vnnlib,.1,holds,.25\n"
+        "bench,./bench/onnx/net.onnx,./bench/vnnlib/one.vnnlib,.1,SAT,2.5\n"
+        "bench,./bench/onnx/net.onnx,./bench/vnnlib/two.vnnlib,-1,prepare_instance_error_1,-1\n"
+        "other,./other/onnx/net.onnx,./other/vnnlib/one.vnnlib,.1,holds,9\n"
+    )
+    found = imported(tmp_path)
+    assert found.strangers == ()
+    assert answers(found.campaign) == {
+        ("tool", "net__one", 0): Answer.SAT,
+        ("tool", "net__two", 0): Answer.ERROR,
+    }
+    assert [run.wall_seconds for run in found.campaign.records] == [2.5, 0.0]
+    source = found.campaign.manifest.published
+    assert source is not None
+    assert (source.year, source.overheads) == (2021, {"tool": 0.25})
+
+
+def test_the_year_is_the_last_that_a_folder_names_or_that_of_the_results(tmp_path: Path) -> None:
+    # In 2023 folders were named after the year of the benchmark, in 2022 after none.
+    tables = [ResultsTable("t", year, "c", tmp_path) for year in ("2022", "2023")]
+    assert results_year(tmp_path / "results", tables) == 2023
+    nameless = [replace(tables[0], year="")]
+    assert results_year(tmp_path / "vnncomp2022_results", nameless) == 2022
+    assert results_year(tmp_path / "results", nameless) is None
+
+
+def test_the_second_row_of_an_instance_is_its_second_run(tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "bench", ["one", "two", "one"])
+    found = imported(
+        tmp_path, {"t": [("one", "timeout", None), ("two", "unsat", None), ("one", "sat", CORNER)]}
+    )
+    assert answers(found.campaign) == {
+        ("t", "net__one", 0): Answer.TIMEOUT,
+        ("t", "net__two", 0): Answer.UNSAT,
+        ("t", "net__one", 1): Answer.SAT,
+    }
+
+
+def test_the_same_call_again_adds_nothing(tmp_path: Path) -> None:
+    first = imported(tmp_path).campaign.records
+    journal = tmp_path / "campaign" / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-2]))
+    assert set(imported(tmp_path).campaign.records) == set(first)
+    assert imported(tmp_path).campaign.records == imported(tmp_path).campaign.records
+
+
+def test_rows_of_no_benchmark_are_named(tmp_path: Path) -> None:
+    found = imported(tmp_path, {"t": [("one", "sat", CORNER), ("gone", "unsat", None)]})
+    assert found.strangers == (f"{tmp_path}/results/t/2025_bench/results.csv:2",)
+    assert len(found.campaign.records) == 1
+
+
+def test_damaged_rows_are_refused_with_their_line(tmp_path: Path) -> None:
+    write_results(tmp_path / "results", "bench", {"t": [("one", "sat", CORNER)]})
+    table = tmp_path / "results" / "t" / "2025_bench" / "results.csv"
+    table.write_text(table.read_text().replace(",2.5", ",soon"))
+    with pytest.raises(UnreadableFile, match=r"results\.csv:1: 'soon' is not a number of seconds"):
+        imported(tmp_path)
+    table.write_text("bench,a,b\n")
+    with pytest.raises(UnreadableFile, match=r"results\.csv:1: a row must be category,network"):
+        imported(tmp_path)
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"`not_scored` rover: .* has no results of this tool"):
+        imported(tmp_path, not_scored=["rover"])
+    (tmp_path / "empty").mkdir()
+    bench = tmp_path / "bench"
+    suite = CampaignSuite(bench, read_suite(bench).entries, "another")
+    with pytest.raises(InputError, match="has results on bench, but none on another"):
+        import_results(tmp_path / "results", [suite], tmp_path / "campaign")
+    with pytest.raises(UnreadableFile, match="it holds no results"):
+        import_results(tmp_path / "empty", [suite], tmp_path / "campaign")
+
+
+def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", [Made("i")])
+    write_campaign(tmp_path / "campaign", suite, [record("i", Answer.UNSAT)], verifiers=["marabou"])
+    with pytest.raises(
+        InputError, match="holds a campaign that was run, not imported; choose another folder"
+    ):
+        imported(tmp_path)
