@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dokimos.checker.lemmas.zones import Options, Span, Zone
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
@@ -26,7 +27,6 @@ from dokimos.laws.proving.row_files import (
 )
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.translation import translate
-from dokimos.laws.proving.zones import Options, Span, Zone
 from dokimos.laws.reporting.terminal import rows_words
 from tests.laws.proving.small import MORE, OTHER, SAME, domain, forest, plan, records
 from tests.laws.proving.test_networks import model_of, network, stated

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover, Cut
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.laws import integer
 from dokimos.laws.domain.definition import Domain, read_domain
@@ -21,7 +22,6 @@ from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import Cover, Cut
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_files import RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover, Number, Zone
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnreadableFile
 from dokimos.core.files import write_whole
@@ -25,7 +26,6 @@ from dokimos.laws.proving.case_tables import CaseTables, falsify
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.network_search import search_networks
-from dokimos.laws.proving.question import Cover, check_covers
 from dokimos.laws.proving.rechecking import (
     HeadForm,
     SavedHead,
@@ -43,8 +43,7 @@ from dokimos.laws.proving.rechecking import (
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_zones import CaseReplay, Tolerance, number_or_none, row_numbers
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
-from dokimos.laws.proving.tree_search import search_trees
-from dokimos.laws.proving.zones import Number, Zone
+from dokimos.laws.proving.tree_deciding import search_trees
 
 # Decides a law around every row of a data set, many rows at a time, each with a proof or a case
 
@@ -163,8 +162,7 @@ class _Rows:
         zones = [zone for _, _, zone in rows]
         ends = self._ends(zones)
         covers = [(zone, end.cover) for zone, end in zip(zones, ends, strict=True) if end.cover is not None]
-        proven = iter(check_covers(covers, stated.closer))
-        strict = iter([] if stated.stricter is None else check_covers(covers, stated.stricter))
+        proven, strict = iter(stated.proven(covers)), iter(stated.strictly_proven(covers))
         found = []
         for (row, columns, zone), end in zip(rows, ends, strict=True):
             made = RowDecision(row, columns, LawAnswer.OPEN, share=end.share)
@@ -197,10 +195,9 @@ class _Rows:
         if not isinstance(closer, NetworkCloser):
             found = []
             for zone in zones:
-                question = replace(self._stated.question, zone=zone)
-                end = search_trees(question, closer.reach, Deadline.after(seconds))
-                is_none = end.case is not None and not self._confirms(end.case)
-                found.append(SearchEnd(share=1.0) if is_none else end)
+                found.append(
+                    search_trees(closer.statement(zone), self._confirms, Deadline.after(seconds))[1]
+                )
             return found
         ends = search_networks(
             closer,
@@ -326,17 +323,13 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
     zones = [_zone(stated, saved.tolerance, each) for each in saved.rows]
     claims = [(each, zone, each.cover) for each, zone in zip(saved.rows, zones, strict=True) if each.cover]
     for each, is_proven in zip(
-        claims, check_covers([(zone, cover) for _, zone, cover in claims], closer), strict=True
+        claims, stated.proven([(zone, cover) for _, zone, cover in claims]), strict=True
     ):
         if not is_proven:
             raise InvalidProof(f"row {each[0].row} (0-based): a zone is not shown to have no violation")
     strict = [each for each in claims if each[0].in_float32]
     if strict:
-        held = (
-            [False] * len(strict)
-            if stated.stricter is None
-            else check_covers([(zone, cover) for _, zone, cover in strict], stated.stricter)
-        )
+        held = stated.strictly_proven([(zone, cover) for _, zone, cover in strict])
         for each, is_proven in zip(strict, held, strict=True):
             if not is_proven:
                 raise InvalidProof(f"row {each[0].row} (0-based): is not shown to hold in float32")

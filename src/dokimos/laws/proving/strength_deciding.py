@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover, Cut, Zone
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import Cover, Cut
 from dokimos.laws.proving.rechecking import REAL
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_files import RowDecision, RowsDecision
@@ -27,7 +27,6 @@ from dokimos.laws.proving.strengths import (
     row_fractions,
     state_strengths,
 )
-from dokimos.laws.proving.zones import Zone
 
 #: Pieces that the strengths of one row are cut into, at most.
 _MOST_PIECES = 4096

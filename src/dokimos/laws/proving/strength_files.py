@@ -16,13 +16,13 @@ from typing import Any
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import Cover
 from dokimos.laws.proving.rechecking import (
     HeadForm,
     SavedHead,

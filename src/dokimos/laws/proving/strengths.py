@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer
+from dokimos.checker.lemmas.zones import FALSE, TRUE, Cover, Every, Grid, Span, Zone, simplified
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind
 from dokimos.laws.domain.functions import explain
@@ -26,10 +27,9 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import ExpressionReader, Meaning, Refusal, meaning_of
 from dokimos.laws.proving.network_closing import read_layers, rounded_down
 from dokimos.laws.proving.picture_zones import possible_decisions
-from dokimos.laws.proving.question import Cover, check_covers
+from dokimos.laws.proving.question import check_covers
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.translation import expect_translatable
-from dokimos.laws.proving.zones import FALSE, TRUE, Every, Grid, Span, Zone, simplified
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,
