@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +28,16 @@ from dokimos.checker.lemmas.zones import (
     comparisons,
     exact,
 )
-from dokimos.checker.trees.axes import Ranks
 from dokimos.checker.trees.covers import TreeZone, TreeZones
 from dokimos.checker.trees.leaves import Ints, Leaves, TreeStatement
 
 Case = tuple[Number, ...]
 Floats = NDArray[np.float64]
-#: How many zones are cut at a time; of how many leaves times cuts the gain is computed for one zone.
-_BATCH, _LOOKED_AT = 16, 150_000
-_LEAST_CUTS, _MOST_CUTS = 8, 64
-#: Of how many rules at the most, those nearest to closing a zone, the gain is computed.
+#: How many zones are cut at a time: at first, and at the most.
+_FIRST, _BATCH = 4, 64
+#: From how many trees of a zone cuts are taken, and how many of these are looked at.
+_TREES, _CUTS = 12, 32
+#: Of how many rules at the most, those nearest to closing zones, the gain is computed.
 _RULES = 3
 #: How many zones without trees are looked through for a case that satisfies the conditions.
 _MOST_PARTS = 5000
@@ -96,8 +95,10 @@ class TreeSearch:
         yield None
         root = _Node(self._zones.start)
         yield from self._judge([root])
+        size = _FIRST
         while self._open:
-            best = [heapq.heappop(self._open)[2] for _ in range(min(_BATCH, len(self._open)))]
+            best = [heapq.heappop(self._open)[2] for _ in range(min(size, len(self._open)))]
+            size = min(2 * size, _BATCH)
             yield self._dived(best[0])
             parts: list[_Node] = []
             for node in best:
@@ -132,25 +133,33 @@ class TreeSearch:
     def _judge(self, nodes: Sequence[_Node]) -> Iterator[Case | None]:
         """Close nodes, or queue them with a cut; where all leaves are known, look for a case."""
         is_open = self._zones.open_ones([node.zone for node in nodes if node.zone is not None])
+        by_target: dict[int, list[_Node]] = {}
         for node, own in zip(nodes, is_open, strict=True):
-            if not own.any():
+            if own.any():
+                node.target = int(np.argmax(own))
+                by_target.setdefault(node.target, []).append(node)
+            else:
                 node.zone, node.steps = None, (None,)
-                continue
-            assert node.zone is not None
-            node.target = int(np.argmax(own))
-            bound, node.cut = self._best_cut(node.zone, node.target)
-            if node.cut is not None:
-                self._number += 1
-                heapq.heappush(self._open, (-bound, self._number, node))
-                continue
-            steps: list[Cut | None] = []
-            wheres = [each.where for each, on in zip(self.statement.forbidden, own, strict=True) if on]
-            case = self._settled(node.zone, wheres, steps)
-            if case is not None:
-                yield case
-            if case is not None or len(steps) > _MOST_PARTS:
-                self._stuck.append(node.zone)
-            node.zone, node.steps = None, tuple(steps)
+        wheres = {
+            id(node): [each.where for each, on in zip(self.statement.forbidden, own, strict=True) if on]
+            for node, own in zip(nodes, is_open, strict=True)
+        }
+        for target, group in by_target.items():
+            bounds, cuts = self._plan([node.zone for node in group if node.zone is not None], target)
+            for node, bound, cut in zip(group, bounds.tolist(), cuts, strict=True):
+                node.cut = cut
+                if cut is not None:
+                    self._number += 1
+                    heapq.heappush(self._open, (-bound, self._number, node))
+                    continue
+                assert node.zone is not None  # it is open
+                steps: list[Cut | None] = []
+                case = self._settled(node.zone, wheres[id(node)], steps)
+                if case is not None:
+                    yield case
+                if case is not None or len(steps) > _MOST_PARTS:
+                    self._stuck.append(node.zone)
+                node.zone, node.steps = None, tuple(steps)
         yield None
 
     def _rules_of(self, target: int) -> list[_Rule]:
@@ -172,129 +181,66 @@ class TreeSearch:
                     found.append(_Rule(group, one[:, a] - one[:, b] + two[:, b] - two[:, a], 0.0, 0.5))
         return found
 
-    def _nearest(self, zone: TreeZone, target: int) -> list[tuple[float, _Rule, Floats, Floats]]:
-        """The rules nearest to closing a zone: the bound, and the greatest and least number of each tree."""
-        found = []
-        for rule in self._rules(target):
-            rows = zone.reached[rule.group]
-            trees = self._zones.leaves[rule.group].tree[rows]
-            starts = np.flatnonzero(np.concatenate([[True], trees[1:] != trees[:-1]]))
-            most = np.maximum.reduceat(rule.units[rows], starts)
-            least = np.minimum.reduceat(rule.units[rows], starts)
-            found.append(((float(most.sum()) + rule.constant) * rule.weight, rule, most, least))
-        return sorted(found, key=lambda each: each[0])[:_RULES]
-
-    def _best_cut(self, zone: TreeZone, target: int) -> tuple[float, Cut | None]:
-        """How far a zone is from being closed, and the cut that brings both parts nearest to it."""
-        rules = self._nearest(zone, target)
-        bound = rules[0][0]
-        spread: Any = sum(
-            (most - least) * rule.weight
-            for _, rule, most, least in rules
-            if rule.group == rules[0][1].group
-        )
-        best: tuple[float, tuple[int, int]] | None = None
-        for group in dict.fromkeys(rule.group for _, rule, _, _ in rules):
-            own = spread if group == rules[0][1].group else None
-            found = self._gains(zone, group, [each for each in rules if each[1].group == group], own, bound)
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found
-        if best is None:
-            cuts = [self._gains(zone, group, [], None, bound) for group in range(len(zone.reached))]
-            best = max((each for each in cuts if each is not None), default=None)
-        return bound, None if best is None else self._cut_at(*best[1])
-
-    def _gains(
-        self,
-        zone: TreeZone,
-        group: int,
-        rules: Sequence[tuple[float, _Rule, Floats, Floats]],
-        spread: Floats | None,
-        bound: float,
-    ) -> tuple[float, tuple[int, int]] | None:
-        """The best cut, an axis and a rank, among those that separate leaves of the trees that matter."""
-        leaves = self._zones.leaves[group]
-        rows = zone.reached[group]
-        starts = np.flatnonzero(np.concatenate([[True], leaves.tree[rows][1:] != leaves.tree[rows][:-1]]))
-        sizes = np.diff(np.append(starts, len(rows)))
-        matters = sizes > 1
-        if not matters.any():
-            return None
-        if spread is not None and (spread[matters] > 0).any():
-            matters &= spread > 0
-        keep = np.repeat(matters, sizes)
-        rows, number = rows[keep], np.repeat(np.cumsum(matters) - 1, sizes)[keep]
-        starts = np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
-        wanted = int(np.clip(_LOOKED_AT // len(rows), _LEAST_CUTS, _MOST_CUTS))
-        weight = np.ones(len(starts)) if spread is None else spread[matters]
-        cuts = _separating(leaves.low[rows], leaves.high[rows], zone, number, weight, wanted)
-        axis, rank = cuts[:, 0], cuts[:, 1]
-        goes_left = leaves.low[rows][:, axis] <= rank
-        goes_right = leaves.high[rows][:, axis] > rank
-        ends = []
-        for side in (goes_left, goes_right):
-            found = np.full(len(cuts), np.inf)
-            for now, rule, most, _ in rules:
-                units = np.where(side, rule.units[rows][:, None], _NOTHING)
-                gone = most[matters].sum() - np.maximum.reduceat(units, starts, axis=0).sum(axis=0)
-                found = np.minimum(found, now - gone * rule.weight)
-            ends.append(found)
-        if not rules:
-            score = np.minimum((~goes_left).sum(axis=0), (~goes_right).sum(axis=0)).astype(np.float64)
-        else:
-            size = max(bound, 1.0)
-            drops = [np.clip((bound - end) / size, 0.0, 1.0) for end in ends]
-            score = (drops[0] + 1e-3) * (drops[1] + 1e-3)
-        chosen = int(np.argmax(score))
-        return float(score[chosen]), (int(axis[chosen]), int(rank[chosen]))
+    def _plan(self, zones: Sequence[TreeZone], target: int) -> tuple[Floats, list[Cut | None]]:
+        """How far each zone is from being closed, and the cut that brings both parts nearest to it."""
+        rules = self._rules(target)
+        reached = [
+            _Met(leaves, [zone.reached[group] for zone in zones])
+            for group, leaves in enumerate(self._zones.leaves)
+        ]
+        ends = [reached[rule.group].ends(rule) for rule in rules]
+        bounds = np.stack([(e.total + r.constant) * r.weight for e, r in zip(ends, rules, strict=True)])
+        near = np.argsort(bounds.mean(axis=1), kind="stable")[:_RULES]
+        bound = bounds.min(axis=0)
+        best = np.full(len(zones), -np.inf)
+        cuts = np.zeros((len(zones), 2), dtype=np.int64)
+        for group, met in enumerate(reached):
+            own = [(rules[k], ends[k], bounds[k]) for k in near if rules[k].group == group]
+            found = _gains(met, zones, own, bound)
+            if found is not None:
+                better = found[0] > best
+                best, cuts = np.where(better, found[0], best), np.where(better[:, None], found[1], cuts)
+        known = np.isfinite(best).tolist()
+        return bound, [
+            self._cut_at(*map(int, cut)) if is_one else None
+            for cut, is_one in zip(cuts, known, strict=True)
+        ]
 
     def _dived(self, node: _Node) -> Case | None:
         """A case in a zone where rules are as far from closing as they can be, leaf after leaf."""
         zone = node.zone
-        assert zone is not None
+        assert zone is not None  # it is open
+        rules = self._rules(node.target)
         for _ in range(4 * len(self.statement.trees.roots)):
-            rules = self._nearest(zone, node.target)
-            _, rule, most, least = next((each for each in rules if (each[2] > each[3]).any()), rules[0])
-            rows = zone.reached[rule.group]
-            leaves = self._zones.leaves[rule.group]
-            trees = leaves.tree[rows]
-            if (most > least).any():
-                tree = int(np.unique(trees)[np.argmax(most - least)])
+            met = [
+                _Met(leaves, [own]) for leaves, own in zip(self._zones.leaves, zone.reached, strict=True)
+            ]
+            if any(len(each.segments) < len(self.statement.trees.roots) for each in met):
+                return None
+            ends = [(met[rule.group].ends(rule), rule) for rule in rules]
+            ends.sort(key=lambda each: float(each[0].total[0] + each[1].constant) * each[1].weight)
+            wide = [each for each in ends if (each[0].most > each[0].least).any()]
+            if wide:
+                end, rule = wide[0]
+                own, leaves = met[rule.group], self._zones.leaves[rule.group]
+                best = own.rows[end.first[np.argmax(end.most - end.least)]]
             else:
-                found = self._any_open(zone)
-                if found is None:
+                open_ones = [each for each in met if len(each.segments) < len(each.rows)]
+                if not open_ones:
                     break
-                leaves, rows, trees, tree = found
-            own = rows[trees == tree]
-            best = own[np.argmax(rule.units[own])] if leaves is self._zones.leaves[rule.group] else own[0]
+                leaves = open_ones[0].leaves
+                best = open_ones[0].rows[np.argmax(open_ones[0].sizes[open_ones[0].number] > 1)]
             low = np.maximum(zone.low, leaves.low[best])
             high = np.minimum(zone.high, leaves.high[best])
             self._axes.settle(low[None], high[None])
             zone = self._zones.within(zone, low, high)
-            if (low > high).any() or not self._is_whole(zone):
+            if (low > high).any():
                 return None
         own_open = self._zones.open_ones([zone])[0]
         if not own_open.any():
             return None
         wheres = [e.where for e, on in zip(self.statement.forbidden, own_open, strict=True) if on]
         return self._settled(zone, wheres, [])
-
-    def _any_open(self, zone: TreeZone) -> tuple[Leaves, Ints, Ints, int] | None:
-        for leaves, rows in zip(self._zones.leaves, zone.reached, strict=True):
-            trees = leaves.tree[rows]
-            again = trees[1:][trees[1:] == trees[:-1]]
-            if len(again):
-                return leaves, rows, trees, int(again[0])
-        return None
-
-    def _is_whole(self, zone: TreeZone) -> bool:
-        """Whether every tree has a leaf, and no condition is false, in all of the zone."""
-        count = len(self.statement.trees.roots)
-        for leaves, rows in zip(self._zones.leaves, zone.reached, strict=True):
-            if len(np.unique(leaves.tree[rows])) < count:
-                return False
-        box = zone.low[None], zone.high[None]
-        return all(self._axes.can(each, *box)[0][0] for each in self.statement.conditions)
 
     def _settled(self, zone: TreeZone, wheres: Sequence[Formula], steps: list[Cut | None]) -> Case | None:
         """A case of a zone that satisfies the conditions and one of `wheres`, or cuts that show none."""
@@ -352,28 +298,137 @@ def _cuts(zones: TreeZones) -> Callable[[int, int], Cut]:
     return cut
 
 
+class _Met:
+    """The leaves that some zones meet, one zone behind the other, and where their trees begin."""
+
+    def __init__(self, leaves: Leaves, reached: Sequence[Ints]) -> None:
+        self.leaves = leaves
+        self.rows = np.concatenate(reached)
+        sizes = np.array([len(each) for each in reached])
+        zone = np.repeat(np.arange(len(reached)), sizes)
+        trees = leaves.tree[self.rows]
+        is_first = np.ones(len(trees), dtype=np.bool_)
+        is_first[1:] = (trees[1:] != trees[:-1]) | (zone[1:] != zone[:-1])
+        self.segments = np.flatnonzero(is_first)
+        self.sizes = np.diff(np.append(self.segments, len(self.rows)))
+        #: The segment of each row, and the zone of each segment.
+        self.number = np.repeat(np.arange(len(self.segments)), self.sizes)
+        self.zone = zone[self.segments]
+        self.starts = np.flatnonzero(np.append(True, self.zone[1:] != self.zone[:-1]))
+
+    def ends(self, rule: _Rule) -> _RuleEnds:
+        """What a rule is at the most and at the least in each segment, and in each zone at the most."""
+        units = rule.units[self.rows]
+        most = np.maximum.reduceat(units, self.segments)
+        is_most = np.flatnonzero(units == most[self.number])
+        first = is_most[np.append(True, self.number[is_most[1:]] != self.number[is_most[:-1]])]
+        least = np.minimum.reduceat(units, self.segments)
+        return _RuleEnds(most, least, first, np.add.reduceat(most, self.starts))
+
+
+@dataclass(frozen=True)
+class _RuleEnds:
+    """By segment: the greatest and least number, and a row with the greatest; by zone: the sum of these."""
+
+    most: Floats
+    least: Floats
+    first: Ints
+    total: Floats
+
+
+def _gains(
+    met: _Met, zones: Sequence[TreeZone], rules: Sequence[tuple[_Rule, _RuleEnds, Floats]], bound: Floats
+) -> tuple[Floats, NDArray[np.int64]] | None:
+    """Of each zone, how good its best cut is, and that cut, an axis and a rank; −inf where there is none.
+
+    One step ahead, exactly: a cut changes what a rule is at the most only in trees whose greatest leaf is
+    on the other side.
+    """
+    is_wide = met.sizes > 1
+    if not is_wide.any():
+        return None
+    spread = np.zeros(len(met.segments))
+    for rule, ends, _ in rules:
+        spread += (ends.most - ends.least) * rule.weight
+    known = _separating(met, zones, np.where(is_wide, spread, -1.0))
+    if known is None:
+        return None
+    axis, rank, is_cut = known
+    after = []
+    for side in (0, 1):
+        found = np.full(axis.shape, np.inf)
+        for rule, ends, now in rules:
+            lost = _lost(met, rule, ends, axis, rank, side)
+            found = np.minimum(found, now[:, None] - lost * rule.weight)
+        after.append(found)
+    size = np.maximum(bound, 1.0)[:, None]
+    score = np.ones(axis.shape)
+    for found in after:
+        score *= np.clip((bound[:, None] - found) / size, 0.0, 1.0) + 1e-3 if rules else 1.0
+    score = np.where(is_cut, score, -np.inf)
+    chosen = score.argmax(axis=1)
+    rows = np.arange(len(chosen))
+    return score[rows, chosen], np.stack([axis[rows, chosen], rank[rows, chosen]], axis=1)
+
+
+def _lost(met: _Met, rule: _Rule, ends: _RuleEnds, axis: Ints, rank: Ints, side: int) -> Floats:
+    """By how much the sum of the greatest falls on one side of each cut of each zone."""
+    leaves = met.leaves
+    top = met.rows[ends.first][:, None]
+    x, k = axis[met.zone], rank[met.zone]
+    is_gone = leaves.low[top, x] > k if side == 0 else leaves.high[top, x] <= k
+    is_gone &= (ends.most > ends.least)[:, None]
+    segment, cut = np.nonzero(is_gone)
+    lost = np.zeros(axis.shape)
+    if len(segment) == 0:
+        return lost
+    sizes = met.sizes[segment]
+    starts = np.cumsum(sizes) - sizes
+    pair = np.repeat(np.arange(len(segment)), sizes)
+    rows = met.rows[met.segments[segment][pair] + np.arange(len(pair)) - starts[pair]]
+    own_axis, own_rank = x[segment, cut][pair], k[segment, cut][pair]
+    stays = leaves.low[rows, own_axis] <= own_rank if side == 0 else leaves.high[rows, own_axis] > own_rank
+    left = np.maximum.reduceat(np.where(stays, rule.units[rows], _NOTHING), starts)
+    np.add.at(lost, (met.zone[segment], cut), ends.most[segment] - left)
+    return lost
+
+
 def _separating(
-    low: Ranks, high: Ranks, zone: TreeZone, number: Ints, weight: Floats, wanted: int
-) -> NDArray[np.int64]:
-    """Cuts inside of a zone between leaves of the same tree: those of the trees with the most weight."""
-    order = np.argsort(-weight, kind="stable")
-    width = int(zone.high.max()) + 2
-    taken = 4
-    while True:
-        rows = np.isin(number, order[:taken])
-        below = np.argwhere(low[rows] > zone.low)
-        above = np.argwhere(high[rows] < zone.high)
-        codes = np.concatenate(
-            [
-                below[:, 1] * width + low[rows][below[:, 0], below[:, 1]] - 1,
-                above[:, 1] * width + high[rows][above[:, 0], above[:, 1]],
-            ]
-        )
-        distinct, counts = np.unique(codes, return_counts=True)
-        if len(distinct) >= wanted or taken >= len(order):
-            distinct = distinct[np.argsort(-counts, kind="stable")[:wanted]]
-            return np.stack([distinct // width, distinct % width], axis=1)
-        taken *= 2
+    met: _Met, zones: Sequence[TreeZone], weight: Floats
+) -> tuple[Ints, Ints, NDArray[np.bool_]] | None:
+    """Cuts between leaves of one tree, for each zone: an axis and a rank, and whether there is one.
+
+    They come from the trees with the most weight; a weight below 0 is that of a tree with one leaf.
+    """
+    order = np.lexsort((-weight, met.zone))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) - np.repeat(met.starts, np.diff(np.append(met.starts, len(order))))
+    taken = ((place < _TREES) & (weight >= 0))[met.number]
+    rows, zone = met.rows[taken], met.zone[met.number[taken]]
+    low, high = (np.stack([getattr(each, end) for each in zones]) for end in ("low", "high"))
+    own_low, own_high = met.leaves.low[rows], met.leaves.high[rows]
+    below, above = np.nonzero(own_low > low[zone]), np.nonzero(own_high < high[zone])
+    width, axes = int(high.max()) + 2, low.shape[1]
+    codes = np.concatenate(
+        [
+            (zone[below[0]] * axes + below[1]) * width + own_low[below] - 1,
+            (zone[above[0]] * axes + above[1]) * width + own_high[above],
+        ]
+    )
+    if len(codes) == 0:
+        return None
+    distinct, counts = np.unique(codes, return_counts=True)
+    whose = distinct // (axes * width)
+    order = np.lexsort((-counts, whose))
+    distinct, whose = distinct[order], whose[order]
+    begins = np.searchsorted(whose, np.arange(len(zones)))
+    position = np.arange(len(whose)) - begins[whose]
+    kept = position < _CUTS
+    shape = (len(zones), int(position[kept].max()) + 1)
+    axis, rank, is_cut = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+    cell = (whose[kept], position[kept])
+    axis[cell], rank[cell], is_cut[cell] = distinct[kept] // width % axes, distinct[kept] % width, True
+    return axis, rank, is_cut
 
 
 # Cases and cuts by the conditions alone

@@ -227,16 +227,13 @@ def _at_most(
 
 def _cells(values: Span, breaks: Iterable[Number]) -> list[tuple[Number, Number]]:
     """The numbers of a span, in order, cut behind each break that is between its ends."""
-    found = sorted({_floor(at, values.grid) for at in breaks if values.low <= at < values.high})
     cells: list[tuple[Number, Number]] = []
-    rest = values
-    for at in found:
-        first, second = rest.cut(at)
-        if first.is_empty or second.is_empty:
-            continue
-        cells.append((first.low, first.high))
-        rest = second
-    return [*cells, (rest.low, rest.high)]
+    low = values.low
+    for at in sorted({_floor(at, values.grid) for at in breaks if values.low <= at < values.high}):
+        if low <= at:
+            cells.append((low, at))
+            low = at + 1 if values.grid is Grid.WHOLE else exact(math.nextafter(float(at), math.inf))
+    return [*cells, (low, values.high)]
 
 
 def _floor(at: Number, grid: Grid) -> Number:
