@@ -31,7 +31,8 @@ from dokimos.laws.domain.records import with_table
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_files import RowsDecision, verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
+from dokimos.laws.proving.row_files import RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.repair.repairing import RepairSettings
 from dokimos.laws.repair.training import RepairWay

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from dokimos.api.law_export import ask_law, export_law
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
-    from dokimos.api.law_proofs import recheck_law, verify_law
+    from dokimos.api.law_proofs import verify_law
+    from dokimos.api.law_rechecks import recheck_law
     from dokimos.api.law_rows import verify_law_rows
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
@@ -161,10 +162,8 @@ _NAMES = {
         "init_laws",
         "repair_law",
     ),
-    "api.law_proofs": (
-        "recheck_law",
-        "verify_law",
-    ),
+    "api.law_rechecks": ("recheck_law",),
+    "api.law_proofs": ("verify_law",),
     "api.law_rows": ("verify_law_rows",),
     "api.law_studies": (
         "compare_studies",

@@ -28,7 +28,7 @@ from dokimos.laws.proving.product_layers import ProductInstance, product_instanc
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_files import verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.verifying import verify_law

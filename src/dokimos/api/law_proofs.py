@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dokimos.api.arguments import as_paths
-from dokimos.api.law_rows import row_labels
 from dokimos.api.laws import LawSource, law_domain, law_files
-from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.laws.domain.definition import Domain, call_domain, domain_file, load_domain
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.records import with_table
-from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.engine.pools import as_records, data_of
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
-from dokimos.laws.models.model import Model
-from dokimos.laws.proving import rechecking, row_files, strength_files, verifying
-from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.rechecking import SavedProof, format_of, planned, recheck, save_proof
+from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.proving import verifying
+from dokimos.laws.proving.rechecking import planned, save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
-from dokimos.laws.proving.row_files import SavedRows, compare_rows, recheck_rows
-from dokimos.laws.proving.strength_files import SavedStrengths, recheck_strengths
 from dokimos.laws.reporting.known_decisions import known_decision
 from dokimos.laws.reporting.violation_files import save_result
 
@@ -101,105 +91,3 @@ def _saved(decision: LawDecision, path: Path) -> Path | None:
         save_result(decision.as_result(), path)
         return path
     return None
-
-
-# `recheck_law`: proofs of laws checked again, without what found them
-
-
-Saved = SavedProof | SavedRows | SavedStrengths
-_READERS: dict[str, Callable[[Path], Saved]] = {
-    row_files.FORMAT: row_files.read_rows,
-    strength_files.FORMAT: strength_files.read_strengths,
-}
-
-
-@dataclass(frozen=True)
-class RecheckedLaw:
-    """A file with a proof of a law, what that shows, and what is wrong with it (None: nothing)."""
-
-    path: Path
-    law: str
-    over: str
-    semantics: str
-    problem: str | None = None
-
-
-def recheck_law(
-    files: str | Path | Sequence[str | Path],
-    *,
-    model: str | Path | None = None,
-    domain: str | Path | None = None,
-    allow_code: bool = False,
-) -> tuple[RecheckedLaw, ...]:
-    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos law recheck`.
-
-    `files` are proofs that `verify_law` wrote to its folder `out`. `model` and `domain` are the recorded
-    ones unless given. A domain or model that is code is loaded only where `allow_code` is true, or it is
-    given.
-
-    >>> [checked] = dokimos.recheck_law("proofs/older.json", allow_code=True)
-    >>> checked.problem, checked.over
-    (None, 'the whole domain')
-    """
-    checked = []
-    for path in as_paths(
-        files, none="There is nothing to check; give a proof that `dokimos law verify` wrote."
-    ):
-        saved = _READERS.get(format_of(path), rechecking.read_proof)(path)
-        place = domain if domain is not None else saved.domain
-        if place is None:
-            raise InputError(f"{path}: names no domain; give --domain.")
-        named = [place] if domain is None and domain_file(place) is not None else []
-        named += [saved.model] if model is None and is_code(saved.model) else []
-        if named and not allow_code:
-            raise InputError(f"{path}: names Python code, {named[0]}; --allow-code runs it.")
-        found = with_table(load_domain(place, allow_code=allow_code or domain is not None), "range")
-        loaded = load_model(
-            saved.model if model is None else model, found, allow_code=allow_code or model is not None
-        )
-        plan = planned(saved.law, found, constrained=saved.constrained, allow_code=allow_code)
-        shown, problem = ("", ""), None
-        try:
-            if saved.model_sha256 != loaded.sha256:
-                raise InvalidProof("the proof is about another model")
-            shown = _shown(plan, as_domain_model(loaded, plan.domain), saved)
-        except (InvalidProof, Refusal) as reason:
-            problem = str(reason)
-        checked.append(RecheckedLaw(path, saved.law.name, *shown, problem))
-    return tuple(checked)
-
-
-def _shown(plan: LawPlan, model: Model, saved: Saved) -> tuple[str, str]:
-    """What a file shows: for which cases, and how. Raises InvalidProof or Refusal."""
-    if isinstance(saved, SavedRows):
-        recheck_rows(plan, model, saved)
-        single = sum(each.in_float32 for each in saved.rows)
-        answers = _counts([each.answer for each in saved.rows])
-        more = "" if _are_compared(plan, saved) else "; the data set is not at hand to compare rows with"
-        shown = f"{answers} ({single:,} proven in float32 too{more})"
-        return f"records ± {saved.tolerance.words}", shown
-    if isinstance(saved, SavedStrengths):
-        if plan.domain.inputs is None:
-            raise InvalidProof(f"the domain {plan.domain.name} has no `inputs`, which the proof is about")
-        data = as_records(call_domain(plan.domain.inputs, plan.domain, "inputs"), None, plan.domain.name)
-        law = recheck_strengths(plan, model, saved, data, row_labels(plan.domain, len(data)))
-        answers = _counts([each.answer for each in saved.rows])
-        return law.over(saved.tolerance), f"over the reals: {answers}"
-    found = recheck(plan, model, saved.cover)
-    if (saved.over, saved.semantics) != (found.over, found.semantics):
-        claimed = f"{saved.over}, {saved.semantics}"
-        raise InvalidProof(f"it claims {claimed}; what it shows is {found.over}, {found.semantics}")
-    return found.over, found.semantics
-
-
-def _are_compared(plan: LawPlan, saved: SavedRows) -> bool:
-    """Whether the rows of a file were compared with the data set; not where that is not to be had."""
-    data = data_of(plan.domain)
-    if data is not None:
-        compare_rows(saved, data)
-    return data is not None
-
-
-def _counts(answers: Sequence[LawAnswer]) -> str:
-    counts = [(answers.count(answer), answer) for answer in LawAnswer]
-    return ", ".join(f"{number:,} {answer.value}" for number, answer in counts if number)

@@ -16,6 +16,7 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_files import (
     RowDecision,
     RowsDecision,
@@ -23,7 +24,6 @@ from dokimos.laws.proving.row_files import (
     read_rows,
     recheck_rows,
     save_rows,
-    verify_rows,
 )
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.translation import translate

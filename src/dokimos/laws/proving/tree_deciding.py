@@ -13,7 +13,7 @@ from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
 
 Found = TypeVar("Found")
 #: What the answer calls the search.
-STEP = "zones of leaves"
+STEP = "leaf pairs"
 
 
 class _Turns(Generic[Found]):
