@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
+from dokimos.laws.models.boosted import margins_of, read_xgboost
 from dokimos.laws.models.estimators import (
+    fitted_names,
     handing,
     is_booster,
     native_predict,
@@ -31,6 +34,7 @@ from dokimos.laws.models.model import (
     estimator_classes,
     network_classes,
 )
+from dokimos.laws.models.trees import Ensemble
 
 # Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies
 
@@ -58,7 +62,17 @@ def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str |
             return np.stack([1 - found, found], axis=1)
         return found.astype(np.int64) if objective == "multi:softmax" else found
 
-    return Model(name, scores, decision_of(domain), sha256, network_classes(scores))
+    found = Model(name, scores, decision_of(domain), sha256, network_classes(scores))
+    trees = read_xgboost(given, names=fitted_names(given)) if objective == "binary:logistic" else None
+    columns = None if trees is None else plain_columns(trees.names, domain, name=name)
+    if trees is None or columns is None:
+        return found
+    return replace(
+        found,
+        made_of=placed_trees(trees, columns, domain),
+        original=found.predict,
+        margins=margins_of(given, hand),
+    )
 
 
 def _of_xgboost(booster: Any) -> tuple[Callable[[Any], Any], str]:
@@ -99,7 +113,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         def predict(records: Rows) -> NDArray[Any]:
             return _first(given.predict(hand(records), **options))
 
-        trees = read_sklearn(given)
+        trees = read_sklearn(given) or _classifier_trees(given)
         columns = None if trees is None else plain_columns(trees.names, domain, name=name)
         if trees is None or columns is None:
             return Model(name, predict, decision_of(domain), sha256, classes)
@@ -111,12 +125,22 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
             classes,
             made_of=placed_trees(trees, columns, domain),
             original=predict,
+            margins=margins_of(given.get_booster(), hand) if hasattr(given, "get_booster") else None,
         )
     if not callable(given):
         raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
     if getattr(given, "batched", False):
         return Model(name, lambda records: np.asarray(given(records)), decision_of(domain), sha256)
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
+
+
+def _classifier_trees(given: Any) -> Ensemble | None:
+    """The trees of a fitted XGBClassifier for the classes 0 and 1, all of whose stages are used."""
+    if type(given).__name__ != "XGBClassifier" or not hasattr(given, "get_booster"):
+        return None
+    if np.asarray(getattr(given, "classes_", ())).tolist() != [0, 1] or given.early_stopping_rounds:
+        return None
+    return read_xgboost(given.get_booster(), names=fitted_names(given))
 
 
 def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:

@@ -192,11 +192,22 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
             numbers[:, column] = rows[:, column].astype(np.float64)
         return trees.decide(trees(numbers))
 
+    cases = random_cases(data, layout, width, special)
+    if model.margins is not None:
+        for rows in (each for each in (data, cases) if each is not None and len(each)):
+            theirs = np.asarray(model.margins(rows)).ravel()
+            ours = trees(np.asarray(rows, dtype=np.float64))[:, -1]
+            if ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
+                row = int(np.argmax(ours != theirs))
+                raise InputError(
+                    f"{model.name}: read as trees, it adds up to {ours[row]!r} where the library has "
+                    f"{theirs[row]!r}, at {_shown(rows[row], layout)}; it is not used. Please report it."
+                )
     expect_same_decisions(
         model.original,
         made,
         data,
-        random_cases(data, layout, width, special),
+        cases,
         what=f"{model.name}: read as trees, it",
         layout=layout,
     )

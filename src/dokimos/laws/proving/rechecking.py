@@ -98,7 +98,8 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         asked = TreeQuestion(question, made_of)
         expect_faithful_trees(model, _layout(plan), data)
         left_out = _left_out(_layout(plan), data)
-        return StatedLaw(question, asked, "as the trees compute, in doubles", left_out=left_out)
+        in_words = "float32" if made_of.float32_sums else "doubles"
+        return StatedLaw(question, asked, f"as the trees compute, in {in_words}", left_out=left_out)
     if isinstance(made_of, bytes):
         question = translate(plan, range(_outputs(made_of, model)))
         data = data_of(plan.domain)

@@ -93,7 +93,7 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
     threshold = np.concatenate([tree.threshold for tree in ensemble.trees]).astype(np.float64)
     last = _last_left(threshold) if ensemble.single else threshold
     own = np.arange(len(column))
-    values = np.concatenate([ensemble.scale * tree.value for tree in ensemble.trees])
+    values = ensemble.added(np.concatenate([tree.value for tree in ensemble.trees]))
     return SumOfTrees(
         roots=roots,
         place=np.where(is_leaf, -1, places[column]),
@@ -107,7 +107,7 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
         ),
         left=np.where(is_leaf, own, np.concatenate([tree.left for tree in ensemble.trees]) + offsets),
         right=np.where(is_leaf, own, np.concatenate([tree.right for tree in ensemble.trees]) + offsets),
-        values=np.where(is_leaf[:, None], values, 0.0),
+        values=np.where(is_leaf[:, None], values, values.dtype.type(0)),
         base=ensemble.base,
         divide=ensemble.divide,
     )
