@@ -15,7 +15,7 @@ from dokimos.laws import integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.models.boosted import read_xgboost
 from dokimos.laws.models.estimators import read_sklearn
-from dokimos.laws.models.lookup import as_domain_model
+from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.same_decisions import expect_faithful_trees
 from dokimos.laws.models.trees import Ensemble, read_trees, write_trees
 from dokimos.laws.proving.rechecking import planned, recheck
@@ -154,6 +154,20 @@ def test_a_constraint_of_xgboost_is_proven_and_without_it_violated(as_booster: b
         found = _verified(fitted.get_booster() if as_booster else fitted)
         assert found.answer is answer
         assert found.semantics == ("as the trees compute, in float32" if constraint else "")
+
+
+def test_a_file_of_xgboost_is_a_model_and_its_proof_is_checked_again(tmp_path: Path) -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBClassifier(n_estimators=20, max_depth=3, monotone_constraints=(1, 0, 0))
+    fitted.fit(records, labels).save_model(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json", _domain())
+    assert model.sha256 is not None
+    assert np.array_equal(model.predict(records), fitted.predict(records))
+    assert _verified(model).answer is LawAnswer.PROVEN
+    (tmp_path / "model.json").write_text('{"learner": {}}')
+    with pytest.raises(InputError, match="xgboost does not load it"):
+        load_model(tmp_path / "model.json", _domain())
 
 
 def test_what_of_xgboost_is_no_sum_for_two_classes_is_not_read() -> None:

@@ -34,6 +34,7 @@ from dokimos.laws.models.model import (
     encoding_of,
     network_classes,
 )
+from dokimos.laws.models.objects import booster_model
 from dokimos.laws.models.trees import read_trees
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import Replayer, load_session, reason_of
@@ -228,7 +229,7 @@ def _expect_modest(content: bytes, name: str) -> None:
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of a file of trees. Raises InputError."""
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
-        raise InputError(f"{name}: is a model of {XGBOOST}.")
+        return _xgboost_model(content, domain, name=name)
     ensemble = read_trees(content, name=name)
     own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
     decide = decision_of(domain) if own else ensemble.decide
@@ -248,6 +249,21 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         network_classes(scores, ensemble.classes),
         made_of=placed_trees(ensemble, columns, domain),
     )
+
+
+def _xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in a JSON file of xgboost, where that is installed. Raises InputError."""
+    try:
+        booster = importlib.import_module("xgboost").Booster()
+        booster.load_model(bytearray(content))
+    except ImportError:
+        raise InputError(f"{name}: is a model of {XGBOOST}; or pip install xgboost, to read it.") from None
+    except Exception as problem:  # whatever the library raises
+        said = " ".join(str(problem).split())[:200]
+        raise InputError(f"{name}: xgboost does not load it: {said}.") from None
+    found = booster_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
+    assert found is not None  # it is a Booster
+    return found
 
 
 def warn_of_code(path: Path, what: str) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from dokimos.checker.trees.leaves import TreeStatement
+from dokimos.core.errors import InvalidProof
 from dokimos.engine.tree_search import TreeSearch
 from dokimos.laws.proving.case_tables import Falsified
+from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
 
 Found = TypeVar("Found")
@@ -37,6 +39,13 @@ class _Turns(Generic[Found]):
             self.used += self.last
 
 
+def _readable(steps: Iterator[Found | None]) -> Iterator[Found | None]:
+    try:
+        yield from steps
+    except InvalidProof as problem:
+        raise Refusal(str(problem)) from None
+
+
 def search_trees(
     statement: TreeStatement,
     confirms: Callable[[ExactCase], bool],
@@ -47,10 +56,11 @@ def search_trees(
 
     Neither draws nor the search go on where they would then have used more time than the other, as far as
     one can tell from what their last step took. So both together take no more than about twice what the
-    faster one takes alone, however much time there is.
+    faster one takes alone, however much time there is. Raises Refusal for trees that the checker does not
+    take.
     """
     search = TreeSearch(statement)
-    proving, trying = _Turns(search.run()), _Turns(iter(draws))
+    proving, trying = _Turns(_readable(search.run())), _Turns(iter(draws))
     while not deadline.is_over and not proving.is_over:
         if trying.is_over or proving.used + proving.last < trying.used + trying.last:
             case = proving.next()
