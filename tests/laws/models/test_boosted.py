@@ -1,4 +1,4 @@
-"""Boosted trees of scikit-learn and xgboost: the same sums, bit for bit, and laws on them decided."""
+"""Boosted trees of scikit-learn, xgboost and lightgbm: the same sums, bit for bit, and laws on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws import integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.models.boosted import read_xgboost
+from dokimos.laws.models.boosted import read_lightgbm, read_xgboost
 from dokimos.laws.models.estimators import read_sklearn
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.same_decisions import expect_faithful_trees
@@ -168,6 +168,64 @@ def test_a_file_of_xgboost_is_a_model_and_its_proof_is_checked_again(tmp_path: P
     (tmp_path / "model.json").write_text('{"learner": {}}')
     with pytest.raises(InputError, match="xgboost does not load it"):
         load_model(tmp_path / "model.json", _domain())
+
+
+def _lightgbm() -> Any:
+    return pytest.importorskip("lightgbm", reason="pip install lightgbm")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_lightgbm_adds_up_to_the_same_bits(missing: bool) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data(missing=missing)
+    fitted = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=12, verbose=-1, num_threads=1)
+    booster = fitted.fit(records, labels).booster_
+    trees = read_lightgbm(booster, names=[])
+    assert trees is not None and not trees.float32_sums
+    assert 0 <= trees.base[0] < 1e-15
+    rows = np.concatenate([records, _near(trees)])
+    assert np.array_equal(trees(rows)[:, 1], booster.predict(rows, raw_score=True))
+    assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
+
+
+@pytest.mark.parametrize("way", ["classifier", "booster", "file"])
+def test_a_constraint_of_lightgbm_is_proven_and_without_it_violated(way: str, tmp_path: Path) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data()
+    for constraint, answer in ((1, LawAnswer.PROVEN), (0, LawAnswer.VIOLATED)):
+        fitted = lightgbm.LGBMClassifier(
+            n_estimators=40, monotone_constraints=[constraint, 0, 0], verbose=-1, num_threads=1
+        ).fit(records, labels)
+        fitted.booster_.save_model(tmp_path / "model.txt")
+        model = {
+            "classifier": fitted,
+            "booster": fitted.booster_,
+            "file": load_model(tmp_path / "model.txt", _domain()),
+        }[way]
+        found = _verified(model)
+        assert found.answer is answer
+        assert found.semantics == ("as the trees compute, in doubles" if constraint else "")
+
+
+def test_what_of_lightgbm_is_no_sum_for_two_classes_is_not_read(tmp_path: Path) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data()
+    odd = np.isin(records[:, 2], (1, 3)).astype(np.int64)
+    options = {"n_estimators": 3, "verbose": -1, "num_threads": 1}
+    other = [
+        lightgbm.LGBMRegressor(**options).fit(records, labels),
+        lightgbm.LGBMClassifier(**options).fit(records, labels + (records[:, 2] > 2)),
+        lightgbm.LGBMClassifier(**options, linear_tree=True).fit(records, labels),
+        lightgbm.LGBMClassifier(**options, zero_as_missing=True).fit(records, labels),
+        lightgbm.LGBMClassifier(**options).fit(records, odd, categorical_feature=[2]),
+        lightgbm.LGBMClassifier(**options, boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(
+            records, labels
+        ),
+    ]
+    assert [read_lightgbm(each.booster_, names=[]) for each in other] == [None] * len(other)
+    (tmp_path / "model.txt").write_bytes(b"tree\nversion=v4\n")
+    with pytest.raises(InputError, match="lightgbm does not load it"):
+        load_model(tmp_path / "model.txt", _domain())
 
 
 def test_what_of_xgboost_is_no_sum_for_two_classes_is_not_read() -> None:

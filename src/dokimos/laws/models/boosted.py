@@ -15,7 +15,7 @@ from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
 
 _MOST = np.finfo(np.float64).max
 #: A probability is above ½ for every margin from here on.
-_CLEARLY = np.float32(1e-3)
+_CLEARLY = 2.0**-10
 
 
 def read_hist(estimator: Any, classes: tuple[float | str, ...], names: list[str]) -> Ensemble | None:
@@ -149,34 +149,120 @@ def _asked(document: Any, inputs: int) -> tuple[float, float]:
 
     base = float(booster.predict(matrix(), output_margin=True)[0])
 
-    def is_second(margin: np.float32) -> bool:
-        return bool(booster.predict(matrix(base_margin=np.array([margin])))[0] > 0.5)
+    def is_second(margin: float) -> bool:
+        return bool(booster.predict(matrix(base_margin=np.array([margin], np.float32)))[0] > 0.5)
 
-    return base, float(_last_not(is_second))
+    return base, _last_not(is_second, np.int32, np.float32)
 
 
-def _last_not(holds: Callable[[np.float32], bool]) -> np.float32:
-    """The largest float32 from 0 on for which something, false at 0 and true later on, does not hold."""
-    if holds(np.float32(0.0)) or not holds(_CLEARLY):
+def read_lightgbm(booster: Any, *, names: list[str]) -> Ensemble | None:
+    """The trees of a Booster for two classes (`binary`) of lightgbm; None for any other.
+
+    Records are doubles and go left up to a threshold; the values of the leaves, to which the base was added
+    when they were fitted, are added in doubles. Where no value was missing, a missing one is taken for 0.
+    None where 0 is taken for missing, with categories, and with linear models in the leaves.
+    """
+    try:
+        head, *parts = booster.model_to_string().split("\nend of trees")[0].split("\nTree=")
+        known = _fields(head)
+        if known["objective"].split()[0] != "binary" or "average_output" in head.split():
+            return None
+        if int(known["num_tree_per_iteration"]) != 1:
+            return None
+        trees = [_lightgbm_tree(_fields(part)) for part in parts]
+        if not trees or any(each is None for each in trees):
+            return None
+        half = _last_not(_lightgbm_of_one_leaf(head), np.int64, np.float64)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+        return None
+    return Ensemble(
+        [each for each in trees if each is not None],
+        inputs=int(known["max_feature_idx"]) + 1,
+        base=[half, 0.0],
+        names=names,
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def _lightgbm_tree(fields: dict[str, str]) -> DecisionTree | None:
+    """A tree: its inner nodes, then its leaves, which are numbered −1, −2, … in the file."""
+    values = np.array(fields["leaf_value"].split(), dtype=np.float64)
+    if int(fields["num_cat"]) or int(fields.get("is_linear", "0")):
+        return None
+    count = len(values) - 1
+    kinds, left, right, feature = (
+        np.array(fields.get(name, "").split() if count else [], dtype=np.int64)
+        for name in ("decision_type", "left_child", "right_child", "split_feature")
+    )
+    at = np.array(fields.get("threshold", "").split() if count else [], dtype=np.float64)
+    missing = kinds >> 2 & 3  # 0: none was seen, 1: a 0 is one, 2: nan
+    if (missing == 1).any() or (kinds & 1).any() or len(left) != count or len(values) != count + 1:
+        return None
+    own = np.arange(2 * count + 1)
+    children = [np.concatenate([np.where(c < 0, count - 1 - c, c), own[count:]]) for c in (left, right)]
+    inner = own[:count]
+    if any((child[:count] <= inner).any() for child in children):
+        return None
+    value = np.zeros((2 * count + 1, 2))
+    value[count:, 1] = values
+    goes_left = np.where(missing == 2, (kinds & 2) > 0, at >= 0)
+    return DecisionTree(
+        np.concatenate([feature, np.full(count + 1, LEAF)]),
+        np.concatenate([at, np.zeros(count + 1)]),
+        children[0],
+        children[1],
+        value,
+        np.concatenate([goes_left, np.zeros(count + 1, dtype=np.bool_)]),
+    )
+
+
+def _lightgbm_of_one_leaf(head: str) -> Callable[[float], bool]:
+    """Whether the library, for a model that is one leaf of a value, gives the second class."""
+    package = sys.modules["lightgbm"]
+    kept = [line for line in head.splitlines() if not line.startswith("tree_sizes")]
+    inputs = int(_fields(head)["max_feature_idx"]) + 1
+
+    def is_second(value: float) -> bool:
+        tree = f"Tree=0\nnum_leaves=1\nnum_cat=0\nleaf_value={value!r}\nis_linear=0\nshrinkage=1\n\n\n"
+        text = "\n".join([*kept, f"tree_sizes={len(tree)}", "", tree]) + "end of trees\n"
+        made = package.Booster(model_str=text)
+        row = np.zeros((1, inputs))
+        if made.predict(row, raw_score=True)[0] != value:
+            raise ValueError("the library does not take a model of one leaf")
+        return bool(made.predict(row)[0] > 0.5)
+
+    return is_second
+
+
+def _last_not(holds: Callable[[float], bool], bits: type, number: type) -> float:
+    """The largest number from 0 on for which something, false at 0 and true later on, does not hold.
+
+    Floats from 0 on, of the type `number`, are ordered as their `bits` are.
+    """
+    if holds(0.0) or not holds(_CLEARLY):
         raise ValueError("the probability of a margin of 0 is not ½")
-    low, high = 0, int(_CLEARLY.view(np.int32))  # floats above 0 are ordered as their bits are
+    low, high = 0, int(number(_CLEARLY).view(bits))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(np.int32(middle).view(np.float32)) else (middle, high)
-    return np.float32(np.int32(low).view(np.float32))
+        is_above = holds(float(bits(middle).view(number)))
+        low, high = (low, middle) if is_above else (middle, high)
+    return float(bits(low).view(number))
 
 
 def margins_of(booster: Any, hand: Callable[[Any], Any]) -> Callable[[Any], NDArray[Any]]:
-    """The margins that xgboost itself gives records; `hand` turns records into its input."""
-    package = sys.modules["xgboost"]
+    """The margins that the library itself gives records; `hand` turns records into its input."""
+    package = sys.modules.get("xgboost")
 
     def margins(records: Any) -> NDArray[Any]:
         rows = hand(records)
-        options = (
-            {"enable_categorical": True}
-            if hasattr(rows, "columns")
-            else {"feature_names": booster.feature_names}
-        )
+        if type(booster).__module__.startswith("lightgbm"):
+            return np.asarray(booster.predict(rows, raw_score=True))
+        is_table = hasattr(rows, "columns")
+        options = {"enable_categorical": True} if is_table else {"feature_names": booster.feature_names}
+        assert package is not None  # the booster is one of its own
         return np.asarray(booster.predict(package.DMatrix(rows, **options), output_margin=True))
 
     return margins

@@ -185,6 +185,9 @@ def in_python(package: str, call: str) -> str:
 
 
 XGBOOST = in_python("xgboost", "xgboost.Booster(model_file=…)")
+LIGHTGBM = in_python("lightgbm", "lightgbm.Booster(model_file=…)")
+#: How a text file of lightgbm begins.
+LIGHTGBM_HEAD = b"tree\nversion="
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
@@ -251,16 +254,33 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     )
 
 
+def lightgbm_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in a text file of lightgbm, where that is installed. Raises InputError."""
+    load = lambda package: package.Booster(model_str=content.decode())  # noqa: E731
+    return _library_model("lightgbm", LIGHTGBM, load, content, domain, name)
+
+
 def _xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in a JSON file of xgboost, where that is installed. Raises InputError."""
-    try:
-        booster = importlib.import_module("xgboost").Booster()
+
+    def load(package: Any) -> Any:
+        booster = package.Booster()
         booster.load_model(bytearray(content))
+        return booster
+
+    return _library_model("xgboost", XGBOOST, load, content, domain, name)
+
+
+def _library_model(
+    library: str, hint: str, load: Callable[[Any], Any], content: bytes, domain: Domain | None, name: str
+) -> Model:
+    try:
+        booster = load(importlib.import_module(library))
     except ImportError:
-        raise InputError(f"{name}: is a model of {XGBOOST}; or pip install xgboost, to read it.") from None
+        raise InputError(f"{name}: is a model of {hint}; or pip install {library}, to read it.") from None
     except Exception as problem:  # whatever the library raises
         said = " ".join(str(problem).split())[:200]
-        raise InputError(f"{name}: xgboost does not load it: {said}.") from None
+        raise InputError(f"{name}: {library} does not load it: {said}.") from None
     found = booster_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
     assert found is not None  # it is a Booster
     return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
-from dokimos.laws.models.boosted import margins_of, read_xgboost
+from dokimos.laws.models.boosted import margins_of, read_lightgbm, read_xgboost
 from dokimos.laws.models.estimators import (
     fitted_names,
     handing,
@@ -63,7 +63,7 @@ def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str |
         return found.astype(np.int64) if objective == "multi:softmax" else found
 
     found = Model(name, scores, decision_of(domain), sha256, network_classes(scores))
-    trees = read_xgboost(given, names=fitted_names(given)) if objective == "binary:logistic" else None
+    trees = _booster_trees(given, fitted_names(given))
     columns = None if trees is None else plain_columns(trees.names, domain, name=name)
     if trees is None or columns is None:
         return found
@@ -113,7 +113,8 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         def predict(records: Rows) -> NDArray[Any]:
             return _first(given.predict(hand(records), **options))
 
-        trees = read_sklearn(given) or _classifier_trees(given)
+        booster = _classifier_booster(given)
+        trees = read_sklearn(given) if booster is None else _booster_trees(booster, fitted_names(given))
         columns = None if trees is None else plain_columns(trees.names, domain, name=name)
         if trees is None or columns is None:
             return Model(name, predict, decision_of(domain), sha256, classes)
@@ -125,7 +126,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
             classes,
             made_of=placed_trees(trees, columns, domain),
             original=predict,
-            margins=margins_of(given.get_booster(), hand) if hasattr(given, "get_booster") else None,
+            margins=None if booster is None else margins_of(booster, hand),
         )
     if not callable(given):
         raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
@@ -134,13 +135,18 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
 
 
-def _classifier_trees(given: Any) -> Ensemble | None:
-    """The trees of a fitted XGBClassifier for the classes 0 and 1, all of whose stages are used."""
-    if type(given).__name__ != "XGBClassifier" or not hasattr(given, "get_booster"):
+def _classifier_booster(given: Any) -> Any:
+    """The Booster of a fitted classifier of xgboost or lightgbm for the classes 0 and 1."""
+    if np.asarray(getattr(given, "classes_", ())).tolist() != [0, 1]:
         return None
-    if np.asarray(getattr(given, "classes_", ())).tolist() != [0, 1] or given.early_stopping_rounds:
-        return None
-    return read_xgboost(given.get_booster(), names=fitted_names(given))
+    if type(given).__name__ == "XGBClassifier" and not given.early_stopping_rounds:
+        return given.get_booster()
+    return given.booster_ if type(given).__name__ == "LGBMClassifier" else None
+
+
+def _booster_trees(booster: Any, names: list[str]) -> Ensemble | None:
+    read = read_xgboost if is_booster(booster, "xgboost") else read_lightgbm
+    return read(booster, names=names)
 
 
 def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:
