@@ -22,11 +22,11 @@ demo: .venv/.base
 	$(call dokimos,report demo/run --html demo/report.html)
 	@echo "The report is demo/report.html"
 
-# docs/results/state-of-the-verifiers.md; takes hours, and goes on where it was interrupted.
+# studies/results/state-of-the-verifiers.md; takes hours, and goes on where it was interrupted.
 state: .venv/.base
 	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
-	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
-	$(if $(STATE),,$(BIN)/python scripts/state_of_verifiers.py --group study)
+	$(BIN)/dokimos-studies state $(STATE)
+	$(if $(STATE),,$(BIN)/dokimos-studies state --group study)
 
 # The tests that must not be disturbed run in one process, the others in two that share them, and ruff and mypy
 # give way to all of these. One is shown at work; what the others say comes at the end. (Not by $(MAKE) lint: make
@@ -77,11 +77,12 @@ $(BIN)/python:
 # left out and for what another machine needs besides, and says what is wrong. Modules are compiled when they
 # are imported, which few of them are: the largest of those that tests need are imported meanwhile.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
-.venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml requirements/%.txt
+.venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml studies/pyproject.toml requirements/%.txt
 	@echo "Installing requirements/$*.txt"; \
 	scripts/install_quickly.sh $(BIN)/python requirements/$*.txt; \
 	$(BIN)/python -c 'import torch, sklearn.ensemble, pandas, onnx, distributed' 2>/dev/null & \
 	$(BIN)/python -c 'import dokimos' 2>/dev/null || set -- -e .; \
+	$(BIN)/python -c 'import dokimos_studies' 2>/dev/null || set -- "$$@" -e ./studies; \
 	$(PIP_INSTALL) -r requirements/$*.txt "$$@" && wait
 	@touch $@
 

@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 import typer
+from sphinx.application import Sphinx
 
 import dokimos
 from dokimos import api
@@ -27,7 +28,8 @@ html_theme_options = {"footer_icons": []}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def functions() -> str:
@@ -67,5 +69,34 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def copy_results() -> None:
+    """Put the pages of studies/ beside the others, with links that lead to the same places."""
+    studies, results = ROOT / "studies", ROOT / "docs" / "results"
+    pages = sorted((studies / "results").iterdir())
+    for path in results.glob("*"):
+        if path.name not in {"index.md", *(page.name for page in pages)}:
+            path.unlink()
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        write(
+            results / path.name,
+            text.replace("](../../docs/", "](../").replace("](../README.md", "](index.md"),
+        )
+    index = (studies / "README.md").read_text(encoding="utf-8")
+    write(results / "index.md", index.replace("](results/", "](").replace("](../docs/", "](../"))
+
+
+def setup(sphinx: Sphinx) -> None:
+    """Lead links to the studies to the copies of their pages."""
+    sphinx.connect("source-read", lead_to_copies)
+
+
+def lead_to_copies(_sphinx: Sphinx, _page: str, content: list[str]) -> None:
+    """Change the links of one page."""
+    content[0] = content[0].replace("](../studies/README.md", "](results/index.md")
+    content[0] = content[0].replace("](../studies/results/", "](results/")
+
+
+copy_results()
 write(REFERENCE / "python.md", functions())
 write(REFERENCE / "commands.md", commands())

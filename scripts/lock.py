@@ -9,6 +9,7 @@ import tempfile
 import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {
@@ -20,21 +21,27 @@ EXTRAS = {
         "data",
         "docs",
         "gradients",
-        "lander",
         "png",
-        "reviews",
-        "speech",
+        "studies:lander",
+        "studies:reviews",
+        "studies:speech",
     ),
 }
 
 
 def wanted(extras: tuple[str, ...]) -> list[str]:
-    """What pyproject.toml asks for, with these extras."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    requirements: list[str] = list(project["dependencies"])
+    """What pyproject.toml asks for, with these extras; FOLDER:EXTRA is one of FOLDER/pyproject.toml."""
+    requirements: list[str] = list(_project("")["dependencies"])
     for extra in extras:
-        requirements += project["optional-dependencies"][extra]
+        folder, _, name = extra.rpartition(":")
+        requirements += _project(folder)["optional-dependencies"][name]
     return requirements
+
+
+def _project(folder: str) -> dict[str, Any]:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = tomllib.loads(text)["project"]
+    return found
 
 
 def frozen(requirements: list[str], *, agreeing_with: str = "") -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
-import plainly
 from playwright.sync_api import sync_playwright
-
-from dokimos.core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,10 +18,10 @@ def main() -> None:
     parser.add_argument("report", type=Path)
     report = parser.parse_args().report
     if not report.is_file():
-        raise InputError(f"{report}: there is no such file; `make demo` makes a report.")
+        sys.exit(f"{report}: there is no such file; `make demo` makes a report.")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
-        raise InputError("There is no chromium on this machine; install one to take the picture.")
+        sys.exit("There is no chromium on this machine; install one to take the picture.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
@@ -35,4 +33,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    plainly.run(main)
+    main()

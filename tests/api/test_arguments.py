@@ -34,9 +34,8 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: dokimos.audit("tiny", rules=["exat"]), "Unknown rule set 'exat'"),
     (lambda: dokimos.init_config(rules=["exat"]), "Unknown rule set 'exat'"),
     (lambda: dokimos.watch("campaign", every_seconds=-1), "a positive number of seconds, not -1."),
-    (lambda: dokimos.recheck_law([]), "There is nothing to check"),
+    (lambda: dokimos.check_proofs([]), "There is nothing to check"),
     (lambda: dokimos.replay_law([]), "There is nothing to replay"),
-    (lambda: dokimos.design("dials", "U=1", tries=0), "at least 1 try"),
     (lambda: dokimos.make_properties("radius", "m", "digits", "x", epsilon=1, vnnlib="3"), "no version 3"),
     (lambda: dokimos.export_law("older.law", out="x", vnnlib="3"), "no version 3"),
 ]
@@ -108,7 +107,7 @@ def test_a_suite_is_gone_through_and_counted(workplace: Path) -> None:
 def test_a_path_is_taken_wherever_a_file_may_be_named(workplace: Path) -> None:
     law, people = Path("older.law"), workplace / "people.py"
     dokimos.new_law("monotone", feature="age", out=law)
-    assert not dokimos.check_law(law, domain=people)[0].is_wrong
+    assert not dokimos.lint_law(law, domain=people)[0].is_wrong
     settings = dokimos.LawSettings(budget=10)
     assert not dokimos.test_law(law, domain=people, settings=settings, out="found").is_violated
     assert not dokimos.replay_law(Path("found/older.json"), domain=people, allow_code=True)[0].is_violated

@@ -62,7 +62,6 @@ def test_a_name_stands_for_its_shipped_suite(
 ) -> None:
     monkeypatch.setattr("dokimos.suites.folder.shipped_names", lambda: ["small"])
     monkeypatch.setattr("dokimos.suites.folder.shipped_text", lambda _: tiny_recipe.read_text())
-    monkeypatch.setattr("dokimos.constructions.recipes.shipped_names", lambda: ["small"])
     monkeypatch.setattr("dokimos.constructions.recipes.shipped_text", lambda _: tiny_recipe.read_text())
     with pytest.raises(InputError, match="has not been generated yet"):
         dokimos.check("small", core_only=True)

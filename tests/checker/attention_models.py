@@ -10,8 +10,8 @@ import numpy as np
 
 from dokimos.checker.base import LowerBound
 from dokimos.suites.vnnlib.model import Box, Linear
-from dokimos.testing.search_oracle import outputs_of
 from tests.checker.files import model
+from tests.checker.search_oracle import outputs_of
 
 Nodes = list[tuple[Any, ...]]
 Rng = np.random.Generator

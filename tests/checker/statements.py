@@ -29,10 +29,10 @@ from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.testing import sweeps
 from dokimos.testing.relu_oracle import ReluOracle
-from dokimos.testing.search_oracle import SearchOracle
 from dokimos.testing.statements import LabelStatement, drafts_of, statement_of
 from dokimos.testing.sweeps import Rng, Sweep
 from tests.checker.files import question
+from tests.checker.search_oracle import SearchOracle
 from tests.checker.small_networks import SmallReluNetwork
 
 CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}

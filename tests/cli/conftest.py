@@ -47,9 +47,3 @@ def own_home(
     (home / "labels").symlink_to(checked_labels)
     monkeypatch.setenv("DOKIMOS_HOME", str(home))
     return home
-
-
-@pytest.fixture(autouse=True)
-def _no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command says does not depend on how fast the machine is."""
-    monkeypatch.setattr("dokimos.cli.streams.SILENCES", (3600.0,))

@@ -63,8 +63,6 @@ class Result:
 
 #: What a page goes on with that says how a command ended.
 ASKS_CODE = "echo $?"
-#: What a command says on a slow machine only.
-_AT_WORK = re.compile(r"^dokimos [\w-]+: at work for \d+ s\n", re.MULTILINE)
 
 
 def steps(text: str) -> Iterator[File | Command]:
@@ -118,7 +116,7 @@ def run_page(text: str, folder: Path) -> list[Result]:
                 continue
             assert says_something(step.shown), f"$ {step.line}\nthe page shows only `...` of its output"
             ran = _run(step.line, results[-1].code if results else 0)
-            result = Result(_AT_WORK.sub("", ran.printed), ran.code)
+            result = Result(ran.printed, ran.code)
             assert is_as_shown(result.printed, step.shown), (
                 f"$ {step.line}\nprints\n{result.printed}\nand the page shows\n{step.shown}"
             )

@@ -19,7 +19,6 @@ from tests.cli.conftest import Dokimos
 #: Of every command, a form that does little; the first words of a fault in its library call.
 COMMANDS = {
     "generate": ["generate", "exclusive-pairs", "--out", "x"],
-    "design": ["generate", "exclusive-pairs", "--profile", "U=0.9", "--out", "x"],
     "check": ["check", "x"],
     "label": ["label", "x"],
     "run": ["run", "x", "--verifier", "scripted", "--out", "y"],
@@ -40,7 +39,7 @@ COMMANDS = {
     "list_verifiers": ["verifiers"],
     "install_verifier": ["verifiers", "install", "reference"],
     "diagnose_verifier": ["verifiers", "doctor", "reference"],
-    "check_law": ["law", "check", "x.law"],
+    "lint_law": ["law", "lint", "x.law"],
     "format_law": ["law", "fmt", "x.law"],
     "test_law": ["law", "test", "x.law"],
     "replay_law": ["law", "replay", "x.json"],
@@ -49,22 +48,18 @@ COMMANDS = {
     "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
     "export_law": ["law", "export", "x.law", "--out", "y"],
     "ask_law": ["law", "verify", "x.law", "--verifier", "reference"],
-    "recheck_law": ["law", "recheck", "x.json"],
+    "check_proofs": ["check", "x.json"],
     "init_config": ["init", "--out", "x.toml"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],
     "convert_model": ["law", "convert", "x.pkl", "--out", "x.json"],
     "fuzz_domain": ["law", "fuzz", "x.py", "--out", "x.npy"],
-    "train_study": ["law", "train", "mnist", "--out", "x.onnx"],
-    "compare_studies": ["law", "study", "--out", "x"],
     "attack": ["attack", "x", "--attack", "pgd"],
     "hide": ["hide", "--out", "x"],
     "assess_hiding": ["hide", "--assess", "x"],
-    "ablate_hiding": ["hide", "--ablate", "--out", "x"],
     "hide_soundness": ["hide", "--soundness", "--out", "x"],
     "list_data": ["data"],
     "get_data": ["data", "get", "digits"],
-    "guide_training": ["law", "guide", "--out", "x"],
 }
 SHOWING = [["suites"], ["families"], ["families", "ops"], ["verifiers"], ["--version"], ["--help"]]
 
@@ -141,7 +136,7 @@ def test_text_that_is_in_no_encoding_can_be_shown(tmp_path: Path, monkeypatch: p
     for encoding in ("utf-8", "ascii"):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "argv", ["dokimos", "law", "check", str(path)])
+        monkeypatch.setattr(sys, "argv", ["dokimos", "law", "lint", str(path)])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 1

@@ -120,7 +120,6 @@ def test_what_no_command_foresees_gets_one_sentence(
     [
         ("check", ["check", "quick"]),
         ("release", ["release", "edge", "--out", "x"]),
-        ("design", ["generate", "exclusive-pairs", "--profile", "U=0.9", "--out", "x"]),
     ],
 )
 def test_interrupted_what_keeps_nothing_says_so(
@@ -149,16 +148,6 @@ def test_a_folder_in_the_way_is_left_alone(dokimos: Dokimos, tmp_path: Path) -> 
     assert ran.code == 2
     assert "holds something else" in ran.err
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
-    ran = dokimos("generate", "dials", "--profile", "U=0.9", "--out", tmp_path / "mine")
-    assert ran.code == 2 and "holds something else" in ran.err
-    assert "searching" not in ran.out + ran.err  # said before minutes of search
-
-
-@pytest.mark.parametrize("option", ["--within=5%", "--tries=3", "--search-seconds=9"])
-def test_options_of_the_search_need_a_profile(dokimos: Dokimos, tmp_path: Path, option: str) -> None:
-    ran = dokimos("generate", "dials", option, "--out", tmp_path / "out")
-    assert ran.code == 2 and "give --profile as well" in ran.err
-    assert not (tmp_path / "out").exists()
 
 
 class TestCheck:

@@ -1,4 +1,4 @@
-"""`dokimos law verify` and `dokimos law recheck` from end to end."""
+"""`dokimos law verify` and `dokimos check` of its proofs, from end to end."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(narrowed(app, words), words)
 
 
+def check(*arguments: object) -> Result:
+    words = ["check", *map(str, arguments)]
+    return CliRunner().invoke(narrowed(app, words), words)
+
+
 def trees(low: list[int], high: list[int]) -> str:
     """A file of a tree that gives one class up to an income of 50, and another above."""
     tree = {
@@ -70,10 +75,10 @@ def test_a_law_that_is_proven_and_rechecked(folder: Path) -> None:
     again = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
     assert again.exit_code == 0 and "kept from before" in again.stdout and "leaf pairs" not in again.stdout
     proof = out / "income.json"
-    assert isinstance(run("recheck", proof).exception, InputError)  # the domain is code
-    held = run("recheck", "--allow-code", proof)
+    assert isinstance(check(proof).exception, InputError)  # the domain is code
+    held = check("--allow-code", proof)
     assert held.exit_code == 0 and "holds: " in held.stdout
-    other = run("recheck", "--allow-code", proof, "--model", folder / "falling.json")
+    other = check("--allow-code", proof, "--model", folder / "falling.json")
     assert other.exit_code == 1 and "the proof is about another model" in other.stdout
 
 
@@ -83,23 +88,23 @@ def test_proofs_that_were_tampered_with(folder: Path) -> None:
     proof = out / "income.json"
     held = json.loads(proof.read_text())
     proof.write_text(json.dumps(held | {"cover": [[1, "50"], None]}))
-    done = run("recheck", "--allow-code", proof)
+    done = check("--allow-code", proof)
     assert done.exit_code == 1 and "ends before all zones are leaves" in done.stdout
     content = (folder / "falling.json").read_bytes()
     false = held | {"model": str(folder / "falling.json"), "model_sha256": sha256(content).hexdigest()}
     proof.write_text(json.dumps(false))
-    done = run("recheck", "--allow-code", proof)
+    done = check("--allow-code", proof)
     assert done.exit_code == 1 and "not shown to have no violation" in done.stdout
     for claim in ({"over": "every universe"}, {"semantics": "over the reals and in float32"}):
         proof.write_text(json.dumps(held | claim))
-        done = run("recheck", "--allow-code", proof)
+        done = check("--allow-code", proof)
         assert done.exit_code == 1 and "it claims" in done.stdout
     damaged = [{"cover": [[0, text]]} for text in ("1/0", "1e400", "1e9999999999", "٣", "")]
     for wrong in ({"text": held["text"].replace("<=", ">=")}, {"format": "x"}, *damaged):
         proof.write_text(json.dumps(held | wrong))
-        assert isinstance(run("recheck", "--allow-code", proof).exception, InputError)
+        assert isinstance(check("--allow-code", proof).exception, InputError)
     proof.write_text(json.dumps(held)[:-40])
-    assert isinstance(run("recheck", "--allow-code", proof).exception, InputError)
+    assert isinstance(check("--allow-code", proof).exception, InputError)
 
 
 def test_laws_around_rows(folder: Path) -> None:
@@ -109,14 +114,14 @@ def test_laws_around_rows(folder: Path) -> None:
     assert done.exit_code == 1
     assert "income.law ± 1 %: 2 proven, 1 violated, 0 open of 3 rows" in done.stdout
     assert "± 2.5 %: 2 proven, 1 violated" in done.stdout
-    held = run("recheck", "--allow-code", folder / "out" / "income-1.json")
+    held = check("--allow-code", folder / "out" / "income-1.json")
     assert held.exit_code == 0 and "2 proven, 1 violated" in held.stdout
     assert "not at hand" not in held.stdout
     again = run("verify", folder / "income.law", *options, "--out", folder / "out")
     assert again.exit_code == 1 and "2 proven, 1 violated" in again.stdout
     wrong = run("verify", folder / "income.law", "--rows", 3, "--tolerance", "1")
     assert isinstance(wrong.exception, InputError) and "not a percentage" in str(wrong.exception)
-    none = run("recheck", "--allow-code", folder / "people.py")
+    none = check("--allow-code", folder / "people.py")
     assert isinstance(none.exception, InputError)
 
 
@@ -137,10 +142,10 @@ def test_the_whole_domain_is_decided_without_its_data(folder: Path) -> None:
     (folder / "people.py").write_text(DOMAIN + "def inputs():\n    raise OSError('no such file')\n")
     found = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", folder / "out")
     assert found.exit_code == 0 and "proven for the whole domain" in found.stdout
-    command = found.stdout.split("dokimos law ")[1].split()
-    assert command[:2] == ["recheck", "--allow-code"]
-    assert run(*command).exit_code == 0
-    refused = run("recheck", command[2])
+    words = found.stdout.split("dokimos check ")[1].split()
+    assert words[0] == "--allow-code"
+    assert check(*words).exit_code == 0
+    refused = check(words[1])
     assert isinstance(refused.exception, InputError) and "--allow-code runs it" in str(refused.exception)
     rows = run("verify", folder / "income.law", "--model", folder / "rising.json", "--rows", 1)
     assert isinstance(rows.exception, InputError) and "no such file" in str(rows.exception)
@@ -159,21 +164,21 @@ def test_rows_are_compared_with_the_data_set(folder: Path) -> None:
     law, out = folder / "income.law", folder / "out"
     run("verify", law, "--model", folder / "rising.json", "--rows", 3, "--out", out)
     proof = out / "income-1.json"
-    assert run("recheck", "--allow-code", proof).exit_code == 0
+    assert check("--allow-code", proof).exit_code == 0
     held = json.loads(proof.read_text())
     elsewhere, out_of_place = json.loads(proof.read_text()), json.loads(proof.read_text())
     elsewhere["rows"][1]["columns"][0] = "41"
     out_of_place["rows"][2]["row"] = 3
     for wrong in (elsewhere, out_of_place):
         proof.write_text(json.dumps(wrong))
-        done = run("recheck", "--allow-code", proof)
+        done = check("--allow-code", proof)
         assert done.exit_code == 1 and "(0-based): is not that row of the data set" in done.stdout
     proof.write_text(json.dumps(held))
     (folder / "people.py").write_text(DOMAIN + rows.replace("20", "21"))
-    done = run("recheck", "--allow-code", proof)
+    done = check("--allow-code", proof)
     assert done.exit_code == 1 and "row 0 (0-based): is not that row" in done.stdout
     (folder / "people.py").write_text(DOMAIN)
-    done = run("recheck", "--allow-code", proof)
+    done = check("--allow-code", proof)
     assert done.exit_code == 0 and "the data set is not at hand to compare rows with" in done.stdout
 
 
@@ -197,7 +202,7 @@ def test_several_laws_are_counted_and_what_cannot_be_decided_says_why(folder: Pa
 CHECK = """
 import atexit, sys
 atexit.register(lambda: print(*sys.modules, sep="\\n"))
-sys.argv[1:] = ["law", "recheck", {proof!r}, "--allow-code"]
+sys.argv[1:] = ["check", {proof!r}, "--allow-code"]
 from dokimos.__main__ import main
 main()
 """

@@ -37,9 +37,9 @@ def test_a_command_is_built_alone() -> None:
 
 
 def test_so_is_a_command_of_a_group() -> None:
-    law = command_for(app, ["law", "check", "a.law"])
+    law = command_for(app, ["law", "lint", "a.law"])
     assert names_in(law) == ["law"]
-    assert names_in(law.commands["law"]) == ["check"]  # type: ignore[attr-defined]
+    assert names_in(law.commands["law"]) == ["lint"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["rn", "suite"], ["--version", "run"]])
@@ -62,5 +62,5 @@ def test_every_command_says_the_same_as_where_all_are_built() -> None:
 
 def test_the_command_line_itself_stays_whole() -> None:
     before = len(app.registered_commands), len(app.registered_groups)
-    narrowed(app, ["law", "check"])
+    narrowed(app, ["law", "lint"])
     assert (len(app.registered_commands), len(app.registered_groups)) == before

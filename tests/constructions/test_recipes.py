@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from dokimos.constructions.recipes import parse_recipe, shipped_recipe, shipped_suites
+from dokimos.constructions.recipes import parse_recipe, shipped_recipe
 from dokimos.core.errors import UnreadableFile
+from dokimos.suites.folder import shipped_names
 
 
 def test_every_shipped_recipe_can_be_read() -> None:
-    assert "quick" in shipped_suites()
-    for name, about in shipped_suites().items():
-        assert about
-        assert shipped_recipe(name).draws
+    assert "quick" in shipped_names()
+    for name in shipped_names():
+        recipe = shipped_recipe(name)
+        assert recipe.about and recipe.draws
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,7 @@ def test_what_is_broken_in_dokimos_is_not_hidden() -> None:
         ("dokimos.constructions", "CONSTRUCTIONS", "dokimos.constructions"),
         ("dokimos.verifiers.catalogue", "VERIFIERS", "dokimos.verifiers"),
         ("dokimos.difficulty.components", "EXTRAS", "dokimos.components"),
+        ("dokimos.laws.domain.definition", "DOMAINS", "dokimos.domains"),
         ("dokimos.judging.rules", "RULE_SETS", "dokimos.rules"),
         ("dokimos.reports.sections.base", "SECTIONS", "dokimos.sections"),
     ],

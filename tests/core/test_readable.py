@@ -13,7 +13,6 @@ from dokimos.core.readable import (
     exact_number,
     float_number,
     least_number,
-    megabytes,
     printable,
     seconds,
 )
@@ -77,10 +76,6 @@ def test_floats_keep_nan_and_infinities() -> None:
 )
 def test_seconds_have_about_three_digits(value: float, text: str) -> None:
     assert seconds(value) == text
-
-
-def test_megabytes() -> None:
-    assert (megabytes(120_400_000), megabytes(1_250_000)) == ("120", "1.2")
 
 
 def test_text_that_no_page_can_show_is_replaced() -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.api.campaigns import watch
-from dokimos.api.laws import check_law
+from dokimos.api.laws import lint_law
 from dokimos.api.results import explain, judge, report
 from dokimos.campaigns.config_file import read_config
 from dokimos.campaigns.journal import Journal, RunRecord, read_history
@@ -362,7 +362,7 @@ var s := strConcat('a', "b"); {BLOCK} ensures s == 'ab' ==> d1 == d2;""",
 
 
 def read_any_law(path: Path, number: int) -> None:
-    [checked] = check_law(path)
+    [checked] = lint_law(path)
     if checked.error is not None:
         raise checked.error
     settings = LawSettings(budget=20, allow_code=False)

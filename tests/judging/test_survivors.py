@@ -64,7 +64,7 @@ def pair(tmp_path: Path) -> str:
 def test_outcomes_are_kept_and_the_same_call_goes_on(
     pair: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names, out = ["joint-units", "square"], tmp_path / "kept"
+    names, out = ["units-leaky", "square"], tmp_path / "kept"
     first = dokimos.attack(pair, names, budget_seconds=0.2, out=out)
     assert len(first.outcomes) == 2
     assert (out / "attacks.csv").read_text().count("\n") == 3
@@ -91,8 +91,8 @@ def test_a_counterexample_to_an_unsat_label_is_reported(pair: str) -> None:
         if truth.pop("witness", None):
             path.write_text(json.dumps(truth | {"label": "unsat"}))
     with pytest.raises(InputError, match="labelled unsat"):
-        dokimos.attack(pair, ["joint-units"])
-    found = dokimos.attack(pair, ["joint-units"], budget_seconds=1, include_unsat=True)
+        dokimos.attack(pair, ["units-leaky"])
+    found = dokimos.attack(pair, ["units-leaky"], budget_seconds=1, include_unsat=True)
     assert [one.label for one in found.refuted] == ["unsat"]
 
 

@@ -1,4 +1,4 @@
-"""The rooms of laws: imports point one way, and nothing but their own commands needs the case studies."""
+"""The rooms of laws: imports point one way, and nothing needs the examples."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ ROOMS = (
     "repair",
     "reporting",
     "pytest_plugin",
-    "studies",
+    "examples",
 )
 LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
-STUDIES = "dokimos.laws.studies"
-#: What gives `dokimos law train`, `dokimos law study` and `dokimos law guide`.
-OWN_COMMANDS = ("law_guiding", "law_studies")
+EXAMPLES = "dokimos.laws.examples"
 
 
 def _room(module: str) -> str:
@@ -53,23 +51,23 @@ def test_imports_point_to_the_left(path: Path) -> None:
     assert wrong == []
 
 
-def test_nothing_else_imports_the_case_studies() -> None:
-    outside = [path for path in FILES if not path.is_relative_to(SOURCE / "laws" / "studies")]
+def test_nothing_else_imports_the_examples() -> None:
+    outside = [path for path in FILES if not path.is_relative_to(SOURCE / "laws" / "examples")]
     users = {
         path.stem
         for path in outside
         for _, name in _imports(path)
-        if name == STUDIES or name.startswith(f"{STUDIES}.")
+        if name == EXAMPLES or name.startswith(f"{EXAMPLES}.")
     }
-    assert users == set(OWN_COMMANDS)
+    assert users == set()
 
 
-def _studies_loaded(arguments: list[str], folder: Path) -> tuple[str, list[str]]:
-    """What `dokimos <arguments>` prints, and which modules of the case studies it loads."""
+def _loaded(arguments: list[str], folder: Path) -> tuple[str, list[str]]:
+    """What `dokimos <arguments>` prints, and which modules of the examples it loads."""
     script = (
         f"import sys\nfrom dokimos.__main__ import main\nsys.argv[1:] = {arguments!r}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
-        f"print('loaded', *[name for name in sys.modules if name.startswith({STUDIES!r})])\n"
+        f"print('loaded', *[name for name in sys.modules if name.startswith({EXAMPLES!r})])\n"
     )
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
@@ -77,7 +75,7 @@ def _studies_loaded(arguments: list[str], folder: Path) -> tuple[str, list[str]]
     return "\n".join(said), loaded.split()[1:]
 
 
-def test_ones_own_law_loads_no_case_study(tmp_path: Path) -> None:
+def test_ones_own_law_loads_no_example(tmp_path: Path) -> None:
     (tmp_path / "people.py").write_text(
         "from dokimos.laws import integer\n"
         "FEATURES = [integer('age', 0, 9)]\n"
@@ -88,15 +86,12 @@ def test_ones_own_law_loads_no_case_study(tmp_path: Path) -> None:
         "import people;\ninput x1;\nvar x2 := x1[age := x1.age + randInt(1, 3)];\n"
         "output d1;\noutput d2;\n{\n    d1 = predict(x1)\n    d2 = predict(x2)\n}\nensures d1 <= d2;\n"
     )
-    said, loaded = _studies_loaded(
-        ["law", "test", "older.law", "--out", "found", "--html", "page.html"], tmp_path
-    )
+    said, loaded = _loaded(["law", "test", "older.law", "--out", "found", "--html", "page.html"], tmp_path)
     assert "holds for every draw" in said and (tmp_path / "page.html").is_file()
     assert loaded == []
 
 
-def test_a_shipped_law_loads_its_own_case_study_only(tmp_path: Path) -> None:
-    said, loaded = _studies_loaded(["law", "check", "mnist"], tmp_path)
-    assert "mnist/blur: fine" in said
-    domains = {name for name in loaded if name.startswith(f"{STUDIES}.domains.")}
-    assert domains == {f"{STUDIES}.domains.mnist"}
+def test_a_shipped_law_loads_its_own_domain_only(tmp_path: Path) -> None:
+    said, loaded = _loaded(["law", "lint", "compas"], tmp_path)
+    assert "compas/priors_inc: fine" in said
+    assert {name.rpartition(".")[2] for name in loaded} == {"examples", "catalogue", "compas", "training"}

@@ -372,7 +372,7 @@ def _softmax_negative(b: Builder, x: str, rng: Rng) -> str:
 
 @_step("Flatten")
 def _flatten(b: Builder, x: str, rng: Rng) -> str:
-    return b.add("Flatten", x)
+    return b.add("Flatten", x) if b.shapes[x] else x  # a scalar has no axis 1
 
 
 @_step("Flatten/axis")

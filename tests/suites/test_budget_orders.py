@@ -84,7 +84,7 @@ def test_an_instance_stands_for_its_family_label_and_knobs(
 
 @pytest.mark.parametrize("name", [name for name in shipped_names() if shipped_order(name) is not None])
 def test_a_shipped_order_has_exactly_the_instances_of_its_suite(name: str) -> None:
-    """Where this fails, a suite has changed: `python scripts/suite_orders.py` makes its order again."""
+    """Where this fails, a suite has changed: `dokimos-studies orders` makes its order again."""
     committed = shipped_order(name)
     assert committed is not None
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))[name]["truths"]

@@ -28,17 +28,15 @@ if TYPE_CHECKING:
     )
     from dokimos.api.checking import check, read_suite
     from dokimos.api.data import get_data, list_data, make_properties, train_model
-    from dokimos.api.difficulty import design, profile
+    from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
-    from dokimos.api.hiding import ablate_hiding, assess_hiding, attack, hide, hide_soundness
+    from dokimos.api.hiding import assess_hiding, attack, hide, hide_soundness
+    from dokimos.api.law_checks import check_proofs
     from dokimos.api.law_export import ask_law, export_law
-    from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain, init_laws, repair_law
     from dokimos.api.law_proofs import verify_law
-    from dokimos.api.law_rechecks import recheck_law
     from dokimos.api.law_rows import verify_law_rows
-    from dokimos.api.law_studies import compare_studies, train_study
-    from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
+    from dokimos.api.laws import format_law, lint_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property, replay, show
     from dokimos.api.publishing import label, release
     from dokimos.api.results import audit, explain, judge, report
@@ -62,16 +60,13 @@ __all__ = [
     "ProgressUpdate",
     "RepairSettings",
     "VerifySettings",
-    "ablate_hiding",
     "ask_law",
     "assess_hiding",
     "attack",
     "audit",
     "check",
-    "check_law",
-    "compare_studies",
+    "check_proofs",
     "convert_model",
-    "design",
     "diagnose_verifier",
     "evaluate",
     "explain",
@@ -82,7 +77,6 @@ __all__ = [
     "gate",
     "generate",
     "get_data",
-    "guide_training",
     "hide",
     "hide_soundness",
     "init_config",
@@ -90,6 +84,7 @@ __all__ = [
     "install_verifier",
     "judge",
     "label",
+    "lint_law",
     "list_data",
     "list_families",
     "list_suites",
@@ -102,7 +97,6 @@ __all__ = [
     "read_network",
     "read_property",
     "read_suite",
-    "recheck_law",
     "release",
     "repair_law",
     "replay",
@@ -112,7 +106,6 @@ __all__ = [
     "show",
     "test_law",
     "train_model",
-    "train_study",
     "verify_law",
     "verify_law_rows",
     "watch",
@@ -139,13 +132,9 @@ _NAMES = {
         "make_properties",
         "train_model",
     ),
-    "api.difficulty": (
-        "design",
-        "profile",
-    ),
+    "api.difficulty": ("profile",),
     "api.gating": ("gate",),
     "api.hiding": (
-        "ablate_hiding",
         "assess_hiding",
         "attack",
         "hide",
@@ -155,22 +144,17 @@ _NAMES = {
         "ask_law",
         "export_law",
     ),
-    "api.law_guiding": ("guide_training",),
     "api.law_models": (
         "convert_model",
         "fuzz_domain",
         "init_laws",
         "repair_law",
     ),
-    "api.law_rechecks": ("recheck_law",),
+    "api.law_checks": ("check_proofs",),
     "api.law_proofs": ("verify_law",),
     "api.law_rows": ("verify_law_rows",),
-    "api.law_studies": (
-        "compare_studies",
-        "train_study",
-    ),
     "api.laws": (
-        "check_law",
+        "lint_law",
         "format_law",
         "new_law",
         "replay_law",

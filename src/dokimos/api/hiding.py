@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +84,9 @@ def attack(
     `include_unsat`. If the folder `out` is given, every outcome is written there as soon as it is found, so
     that the same call continues where it stopped, and `attacks.csv` lists them all.
 
-    >>> attacked = dokimos.attack("tiny", ["units-leaky", "joint-units"], budget_seconds=5)
+    >>> attacked = dokimos.attack("tiny", ["units-leaky", "pgd-leaky"], budget_seconds=5)
     >>> [(one.label, one.attack, one.is_found) for one in attacked.outcomes]
-    [('sat', 'units-leaky', True), ('sat', 'joint-units', True)]
+    [('sat', 'units-leaky', True), ('sat', 'pgd-leaky', True)]
     """
     if not 0 < budget_seconds < 1e6:
         raise InputError("The budget of an attack must be a positive number of seconds below a million.")
@@ -151,17 +151,6 @@ class Assessment(Brief):
 
     attacked: AttackedSuite
     curves: tuple[SurvivorCurve, ...]
-
-
-@dataclass(frozen=True)
-class AblationRow:
-    """The result of training without one of its two ideas."""
-
-    two_sided: bool
-    sliding: bool
-    planted: int
-    proven: int
-    hidden: int
 
 
 def hide(
@@ -241,13 +230,12 @@ def _is_made(folder: Path, recipe: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class SoundnessRow:
-    """The result of one setting of SoundnessBench here, next to the published one."""
+    """The result of one setting of SoundnessBench."""
 
     name: str
     planted: int
     proven: int
     hidden: int
-    published: int
 
 
 def hide_soundness(
@@ -266,19 +254,16 @@ def hide_soundness(
     Traceback (most recent call last):
     dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
     """
-    all_settings = list(soundness_settings(settings or HideSettings(tier="trained")))
-    known = [one.name for one in all_settings]
+    known = soundness_settings(settings or HideSettings(tier="trained"))
     for name in only:
         if name not in known:
             raise unknown_name("setting", name, known)
     rows = []
-    for one in all_settings:
-        if only and one.name not in only:
-            continue
-        made = hide(Path(out) / one.name, one.settings, progress=progress)
+    for name in [each for each in known if not only or each in only]:
+        made = hide(Path(out) / name, known[name], progress=progress)
         report = made.report or _kept_report(made.suite)
         planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
-        rows.append(SoundnessRow(one.name, planted, proven, hidden, one.published))
+        rows.append(SoundnessRow(name, planted, proven, hidden))
     return tuple(rows)
 
 
@@ -297,9 +282,9 @@ def assess_hiding(
     If the folder `out` is given, outcomes are written there as soon as they are found, and `survivors.html`
     shows the curves.
 
-    >>> assessed = dokimos.assess_hiding("tiny", ["joint-units", "square"], budget_seconds=1)
+    >>> assessed = dokimos.assess_hiding("tiny", ["units-leaky", "square"], budget_seconds=1)
     >>> [(curve.attack, curve.survivors[1]) for curve in assessed.curves][0]
-    ('joint-units', 0)
+    ('units-leaky', 0)
     """
     names = list(attacks) or [name for name in sorted(ATTACKS) if name not in USED_IN_TRAINING]
     found = attack(
@@ -312,24 +297,6 @@ def assess_hiding(
         about = AssessedSuite(found.suite.folder.name, budget_seconds, len(set(names)))
         write_survivor_page(curves, about, Path(out) / SURVIVOR_PAGE)
     return Assessment(found, curves)
-
-
-def ablate_hiding(
-    out: str | Path, settings: HideSettings | None = None, *, progress: ProgressCallback[None] = ignore
-) -> tuple[AblationRow, ...]:
-    """Train with and without each of the two ideas, into folders of `out`: `dokimos hide --ablate`.
-
-    Training starts where the settings say; in the paper, that is at random weights.
-    """
-    rows = []
-    for two_sided, sliding in ((True, True), (False, True), (True, False), (False, False)):
-        chosen = replace(settings or HideSettings(), tier="trained", two_sided=two_sided, sliding=sliding)
-        name = f"{'two-sided' if two_sided else 'one-sided'}-{'window' if sliding else 'last-attack'}"
-        made = hide(Path(out) / name, chosen, progress=progress)
-        report = made.report or _kept_report(made.suite)
-        planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
-        rows.append(AblationRow(two_sided, sliding, planted, proven, hidden))
-    return tuple(rows)
 
 
 def _kept_report(suite: Suite) -> Mapping[str, Any]:

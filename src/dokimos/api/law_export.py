@@ -144,11 +144,6 @@ def _law_on(
     own = as_domain_model(loaded, plan.domain)
     if not isinstance(own.made_of, bytes):
         raise InputError(f"{own.name}: is not a network; only laws on networks are exported.")
-    if plan.domain.layout is None and plan.domain.linear:
-        raise InputError(
-            f"{path}: the strengths of a function of {plan.domain.name} are not exported; "
-            "`dokimos law verify --rows` decides them."
-        )
     if rows is not None and plan.domain.inputs is None:
         raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
     return path, plan, own

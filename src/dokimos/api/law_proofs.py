@@ -17,8 +17,7 @@ from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.proving import verifying
 from dokimos.laws.proving.rechecking import planned, save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
-from dokimos.laws.reporting.known_decisions import known_decision
-from dokimos.laws.reporting.violation_files import save_result
+from dokimos.laws.reporting.violation_files import known_decision, save_result
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,8 +25,6 @@ from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_files import RowDecision, RowsDecision, known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.proving.strength_deciding import verify_strengths
-from dokimos.laws.proving.strength_files import StrengthsFile
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,10 +56,6 @@ def verify_law_rows(
     row that is decided; it is written as rows are decided, and a later call checks what is there, and
     decides the other rows only.
 
-    Where the law compares a record with what a function makes of it that the domain says is LINEAR, such as
-    a blur, it is decided for any strength of that at the row itself; with a tolerance, for full strength at
-    all records near the row.
-
     >>> [found] = dokimos.verify_law_rows("older.law", rows=3, model="older.json", domain="people.py")
     >>> found.decision.tolerance.words, len(found.decision.rows)
     ('1 %', 3)
@@ -69,7 +63,7 @@ def verify_law_rows(
     if rows < 1:
         raise InputError(f"Laws are decided around 1 row or more, not {rows}.")
     chosen = VerifySettings(seconds=10.0) if settings is None else settings
-    around = None if tolerances is None else [Tolerance(Fraction(str(t)), tuple(free)) for t in tolerances]
+    shares = (Fraction(1, 100),) if tolerances is None else [Fraction(str(each)) for each in tolerances]
     files = law_files(laws)
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -83,22 +77,15 @@ def verify_law_rows(
         data = as_records(given, found.layout, found.name)[:rows]
         named = isinstance(model, str | Path)
         loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
-        has_strengths = found.layout is None and bool(found.linear)
-        usual = None if has_strengths else Tolerance(Fraction(1, 100), tuple(free))
-        for tolerance in [usual] if around is None else around:
-            how = "any strength" if tolerance is None else f"± {tolerance.words}"
-            place = f"{path.stem} {how}"
+        for tolerance in [Tolerance(share, tuple(free)) for share in shares]:
+            place = f"{path.stem} ± {tolerance.words}"
 
             def done(count: int, total: int = len(data), place: str = place) -> None:
                 progress(ProgressUpdate("rows", count, total, place, None))
 
-            name = "any" if tolerance is None else f"{float(100 * tolerance.share):g}"
+            name = f"{float(100 * tolerance.share):g}"
             saved = None if out is None else Path(out) / f"{path.stem}-{name}.json"
-            if has_strengths:
-                decision = _strengths(law, found, loaded, data, tolerance, chosen, saved, done)
-            else:
-                assert tolerance is not None  # only strengths are decided without
-                decision = _rows(law, found, loaded, data, tolerance, chosen, saved, done)
+            decision = _rows(law, found, loaded, data, tolerance, chosen, saved, done)
             verified.append(VerifiedRows(path, decision, None if decision.reason else saved))
             progress(ProgressUpdate("deciding", len(verified), len(files), place, verified[-1]))
     return tuple(verified)
@@ -134,45 +121,3 @@ def _rows(
     if saved is not None and not decision.reason:
         save_rows(decision, saved)
     return decision
-
-
-def _strengths(
-    law: Law,
-    domain: Domain,
-    model: Any,
-    data: NDArray[Any],
-    tolerance: Tolerance | None,
-    settings: VerifySettings,
-    saved: Path | None,
-    done: Callable[[int], None],
-) -> RowsDecision:
-    plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
-    own = as_domain_model(model, plan.domain)
-    labels = row_labels(plan.domain, len(data))
-    file = None if saved is None else StrengthsFile(saved, data, labels, tolerance)
-    known = () if file is None else file.known(plan, own)
-    if known:
-        done(len(known))
-
-    def keep(so_far: RowsDecision) -> None:
-        if file is not None:
-            file.save(so_far)
-        done(len(so_far.rows))
-
-    decision = verify_strengths(
-        plan, own, data, labels, tolerance, settings=settings, known=known, done=keep
-    )
-    if file is not None and not decision.reason:
-        file.save(decision)
-    return decision
-
-
-def row_labels(domain: Domain, count: int) -> list[Any]:
-    """The labels of the first rows of a domain's data, None where it has none. Raises InputError."""
-    if domain.labels is None:
-        return [None] * count
-    given = call_domain(domain.labels, domain, "labels")
-    found = [each.item() if hasattr(each, "item") else each for each in given[:count]]
-    if len(found) != count:
-        raise InputError(f"Domain {domain.name}: labels gives {len(found)} labels for {count} rows.")
-    return found

@@ -1,4 +1,4 @@
-"""`check_law`, `format_law`, `test_law`, `replay_law` and `new_law`: your own laws, and shipped ones.
+"""`lint_law`, `format_law`, `test_law`, `replay_law` and `new_law`: your own laws, and shipped ones.
 
 A law is named by its file, by a folder of such files, or by the name of a shipped domain.
 """
@@ -29,7 +29,7 @@ from dokimos.laws.domain.definition import (
 )
 from dokimos.laws.domain.records import with_table
 from dokimos.laws.engine import law_test
-from dokimos.laws.engine.replay import Replayed, SavedViolations, code_named, replay_violations
+from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_named, replay_violations
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language import formatting, templates, validation
 from dokimos.laws.language.constraints import domain_of
@@ -47,7 +47,7 @@ _log = logging.getLogger("dokimos")
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedLaw(Brief):
+class LintedLaw(Brief):
     """A law's file and what is wrong with it.
 
     `law` is None if the file could not be read or is not a law; `error` says why. Otherwise `problems` has
@@ -73,16 +73,16 @@ class CheckedLaw(Brief):
         return self.error is not None and not self.is_wrong
 
 
-def check_law(
+def lint_law(
     laws: LawSource, *, domain: str | Path | None = None, allow_code: bool = True
-) -> tuple[CheckedLaw, ...]:
-    """Parse and check laws: `dokimos law check`.
+) -> tuple[LintedLaw, ...]:
+    """Parse and check laws: `dokimos law lint`.
 
     `domain` is a Python file, or the name of a shipped domain (default: the one that each law imports).
 
     >>> path = Path("older.law")
     >>> _ = path.write_text(dokimos.new_law("monotone", feature="age", domain="people"))
-    >>> [checked] = dokimos.check_law(path)
+    >>> [checked] = dokimos.lint_law(path)
     >>> checked.is_wrong, checked.problems
     (False, ())
     """
@@ -92,10 +92,10 @@ def check_law(
             law = read_law(path)
             found = law_domain(law, path, domain, allow_code=allow_code, may_lack=True)
         except InputError as problem:
-            checked.append(CheckedLaw(path, None, error=problem))
+            checked.append(LintedLaw(path, None, error=problem))
             continue
         problems = validation.check_law(law, found)
-        checked.append(CheckedLaw(path, law, problems, has_domain=found is not None))
+        checked.append(LintedLaw(path, law, problems, has_domain=found is not None))
     return tuple(checked)
 
 
@@ -250,8 +250,6 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path 
         parts.append(f"--source {quote(settings.source)}")
     if settings.max_rate:
         parts.append(f"--max-rate {settings.max_rate:g}")
-    if settings.search != "random":
-        parts.append(f"--search {quote(settings.search)}")
     if settings.in_range:
         parts.append("--in-range")
     if settings.exhaustive is not None:

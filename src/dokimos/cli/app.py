@@ -22,8 +22,7 @@ from dokimos.cli import properties as train
 from dokimos.cli import run as init
 from dokimos.cli import run as watch
 from dokimos.cli import show as replay
-from dokimos.cli.output import remarks_shown, say
-from dokimos.cli.streams import heartbeat
+from dokimos.cli.output import remarks_shown
 
 app = typer.Typer(
     name="dokimos",
@@ -33,9 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-#: Commands that redraw the terminal, or that are called again and again.
-SHOWING_THEMSELVES = ("watch", "completion")
 
 
 def _show_version(wanted: bool) -> None:
@@ -53,8 +49,6 @@ def _root(
 ) -> None:
     """Puts neural-network verifiers and ML models to the test with answers that are proven."""
     context.with_resource(remarks_shown())
-    if context.invoked_subcommand not in SHOWING_THEMSELVES:
-        context.with_resource(heartbeat(f"dokimos {context.invoked_subcommand}", say))
 
 
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)

@@ -1,4 +1,4 @@
-"""`dokimos check`: prove every label again, from the files alone."""
+"""`dokimos check`: prove labels and laws again, from the files alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.completion import suite_names
-from dokimos.cli.options import Jobs, PluginProofs, SuiteName
+from dokimos.cli.options import DomainOption, Jobs, PluginProofs
 from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:
@@ -23,27 +23,56 @@ if TYPE_CHECKING:
 
 
 def check(
-    suite: SuiteName,
+    suite: Annotated[
+        list[str],
+        typer.Argument(
+            help="A suite's folder, the name of a shipped suite, or proofs of laws (.json).",
+            autocompletion=suite_names,
+        ),
+    ],
     jobs: Jobs = None,
     core_only: Annotated[
         bool,
         typer.Option("--core-only", help="Load only the trusted core; do not generate a missing suite."),
     ] = False,
     plugin_proofs: PluginProofs = False,
+    model: Annotated[
+        str | None, typer.Option(help="Of proofs of laws: the model to use instead of the recorded one.")
+    ] = None,
+    domain: DomainOption = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Of proofs of laws: run the Python code that they name.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
+    """Prove every label of a suite, or laws, again, from the files alone. Exit code 1 if one is not proven.
 
     If a file cannot be read the code is 2, and 3 if Dokimos itself failed on one; the others are listed all
     the same. Instances without a label are counted separately; `dokimos label` looks for labels for them.
     Each network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
+    Proofs of laws are the files that `dokimos law verify --out` wrote.
     """
     import dokimos
     from dokimos.cli.output import cross_check_lines, progress_bar, say, starting_over
+    from dokimos.core.errors import InputError
 
+    if all(name.endswith(".json") for name in suite):
+        with printout("check", as_json) as out:
+            proofs = dokimos.check_proofs(suite, model=model, domain=domain, allow_code=allow_code)
+            out.table("proofs", proofs)
+            for proof in proofs:
+                shown = f"holds: {proof.law} for {proof.over}, {proof.semantics}"
+                out.line(
+                    f"{proof.path}: {shown if proof.problem is None else f'does not hold: {proof.problem}'}"
+                )
+            if any(proof.problem is not None for proof in proofs):
+                raise typer.Exit(1)
+        return
+    if len(suite) > 1:
+        raise InputError("Give one suite, or proofs of laws, whose names end in .json.")
     with starting_over(), progress_bar("checking") as show:
         checked = dokimos.check(
-            suite, jobs=jobs, core_only=core_only, plugin_proofs=plugin_proofs, progress=show
+            suite[0], jobs=jobs, core_only=core_only, plugin_proofs=plugin_proofs, progress=show
         )
     for one in sorted(checked.failed, key=lambda failed: failed.name):
         say(f"{one.name}: not proven: {one.problem}")

@@ -59,28 +59,12 @@ def generate(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each instance (default: 60).", min=0.001, max=1e9)
     ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="Search the knobs for this profile, such as U=0.9,G_IBP=1e3,d_eff=20."),
-    ] = None,
-    within: Annotated[
-        str | None, typer.Option(help="How near to --profile is near enough (default: 10%).")
-    ] = None,
-    tries: Annotated[
-        int | None,
-        typer.Option(help="How many settings --profile may try (default: 150).", min=1, max=10_000),
-    ] = None,
-    search_seconds: Annotated[
-        float | None,
-        typer.Option(help="How much CPU time --profile may take (default: 300).", min=1, max=1e6),
-    ] = None,
     plugin_proofs: PluginProofs = False,
 ) -> None:
     """Make instances with proven labels: of one family, or a whole suite."""
     import dokimos
     from dokimos.cli.output import cross_check_lines, listed, progress_bar
     from dokimos.core.errors import InputError
-    from dokimos.core.files import expect_room
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
@@ -90,22 +74,6 @@ def generate(
     if is_clear and out is None:
         raise InputError("Say where to write the instances with --out FOLDER.")
     knobs: Mapping[str, object] = _knobs(words) if is_clear else {}
-    if profile is not None:
-        given = {"--suite": suite, "--count": count, "--lock": lock, "--disguise": disguise}
-        for name in (name for name, value in given.items() if value is not None):
-            raise InputError(f"--profile makes one pair of one family; leave out {name}.")
-        if family is None:
-            raise InputError("--profile needs a family to search; see `dokimos families`.")
-        assert out is not None
-        if not (out / "suite.json").is_file():
-            expect_room(out)  # before the search, which takes minutes
-        knobs = _designed(
-            family, profile, within or "10%", knobs, seed or 0, tries or 150, search_seconds or 300.0
-        )
-    else:
-        only = {"--within": within, "--tries": tries, "--search-seconds": search_seconds}
-        for name in (name for name, value in only.items() if value is not None):
-            raise InputError(f"{name} says how to search for a profile; give --profile as well.")
     with progress_bar("proving") as show:
         made = dokimos.generate(
             out or "",
@@ -134,46 +102,6 @@ def generate(
         "already there, exactly as this recipe makes it" if made.was_there else "written, each label proven"
     )
     typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
-
-
-def _designed(
-    family: str,
-    profile: str,
-    within: str,
-    knobs: Mapping[str, object],
-    seed: int,
-    tries: int,
-    seconds: float,
-) -> Mapping[str, object]:
-    """Knobs for the profile; what they come to is printed. Raises InputError where none are found."""
-    import dokimos
-    from dokimos.cli.output import progress_bar, starting_over
-    from dokimos.core.errors import InputError
-
-    with starting_over(), progress_bar("searching") as show:
-        found = dokimos.design(
-            family,
-            profile,
-            within=within,
-            knobs=knobs,
-            seed=seed,
-            tries=tries,
-            seconds=seconds,
-            progress=show,
-        )
-    words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.knobs.items())
-    tried = "1 try" if found.tries == 1 else f"{found.tries} tries"
-    if not found.is_met:
-        over, more = tried, "--tries"
-        if found.is_out_of_time:
-            over, more = f"{seconds:g} s of CPU time", "--search-seconds"
-        raise InputError(
-            f"{family}: nothing within {within} of {profile} in {over}; the nearest has "
-            f"{found.comparison}: make it with {words}, or give a larger --within, more "
-            f"{more} or another family."
-        )
-    typer.echo(f"{family}: {found.comparison}, found in {tried}: {words}")
-    return found.knobs
 
 
 def _knobs(words: list[str]) -> dict[str, str]:

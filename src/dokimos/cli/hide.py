@@ -61,12 +61,6 @@ def hide(
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
     ] = None,
-    ablate: Annotated[
-        bool,
-        typer.Option(
-            "--ablate", help="Also train without each of the paper's two ideas, and show a table."
-        ),
-    ] = False,
     soundness: Annotated[
         bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench, and show a table.")
     ] = False,
@@ -130,20 +124,8 @@ def hide(
             settings_done = []
             for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
                 settings_done.append(one)
-                said.line(
-                    f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven; published: "
-                    f"{one.published}"
-                )
+                said.line(f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven")
             said.table("settings", settings_done)
-            return
-        if ablate:
-            rows = dokimos.ablate_hiding(out, settings, progress=show)
-            said.table("ablation", rows)
-            said.line("margin at the plant, trained on: planted, proven, hidden")
-            for row in rows:
-                lead = "two-sided" if row.two_sided else "one-sided"
-                window = "the window" if row.sliding else "the last attack"
-                said.line(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
             return
         made = dokimos.hide(out, settings, progress=show)
         for sentence in _made(out, made.was_there, len(made.suite.entries), dict(made.report), settings):

@@ -1,4 +1,4 @@
-"""`dokimos law`: check, format, test, prove and replay laws, and start new ones from templates."""
+"""`dokimos law`: lint, format, test, prove and replay laws, and start new ones from templates."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.law_guide import guide
-from dokimos.cli.law_study import study
 from dokimos.cli.law_test import fuzz, repair, test
-from dokimos.cli.law_train import train
-from dokimos.cli.law_verify import export, recheck, verify
+from dokimos.cli.law_verify import export, verify
 from dokimos.cli.options import DomainOption, Laws, NoCode
 
 app = typer.Typer(help="Laws: what must hold for a model across several predictions.", no_args_is_help=True)
-for command in (export, fuzz, guide, recheck, repair, study, train, verify):
+for command in (export, fuzz, repair, verify):
     app.command()(command)
 
 
 @app.command()
-def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
+def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
     """Parse and check laws, and report what is wrong with each, with line, column and a caret.
 
     Exit code 1 if a law is wrong, 2 if a law cannot be checked because its file or domain cannot be read.
     """
     import dokimos
 
-    checked = dokimos.check_law(laws, domain=domain, allow_code=not no_code)
+    checked = dokimos.lint_law(laws, domain=domain, allow_code=not no_code)
     for one in checked:
         if one.law is None:
             typer.echo(str(one.error))
@@ -115,7 +112,7 @@ def new(
     if out is None:
         typer.echo(text, nl=False)
     else:
-        typer.echo(f"{out}: written; check it with: dokimos law check {out}")
+        typer.echo(f"{out}: written; check it with: dokimos law lint {out}")
 
 
 @app.command()

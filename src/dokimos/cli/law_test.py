@@ -31,10 +31,6 @@ def test(
     budget: Annotated[int, typer.Option(help="How many tests to run of each law.", min=1)] = 5000,
     seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
     source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
-    search: Annotated[
-        str,
-        typer.Option(help="How cases are chosen: random, margin (close to another decision) or coverage."),
-    ] = "random",
     exhaustive: Annotated[
         bool | None,
         typer.Option(help="Whether to try every possible draw (default: if the budget allows it)."),
@@ -74,7 +70,6 @@ def test(
         budget=budget,
         seed=seed,
         source=source,
-        search=search,
         exhaustive=exhaustive,
         keep=keep,
         by=tuple(by or ()),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dokimos.laws.proving.row_files import RowsDecision
 
 
-# `dokimos law verify` and `dokimos law recheck`: decide laws for every case; check their proofs again
+# `dokimos law verify`: decide laws for every case
 
 
 def verify(
@@ -50,7 +50,7 @@ def verify(
         str | None,
         typer.Option(
             help="How far numbers of a row move, as a share of their range: 1%,2%,5% or 1/255 (1% unless "
-            "given; for a blur and the like: not at all, and any strength)."
+            "given)."
         ),
     ] = None,
     free: Free = "",
@@ -166,7 +166,7 @@ def _verify_rows(
             return
         typer.echo(rows_words(update.item.decision))
         if update.item.saved is not None:
-            command = _recheck(update.item.decision)
+            command = _check(update.item.decision)
             typer.echo(f"  saved in {update.item.saved}: {command} {quote(str(update.item.saved))}")
 
     verified = dokimos.verify_law_rows(
@@ -215,37 +215,16 @@ def _show(verified: VerifiedLaw) -> None:
     typer.echo(decision_words(verified.decision))
     if verified.saved is not None:
         is_proven = verified.decision.answer is LawAnswer.PROVEN
-        command = _recheck(verified.decision) if is_proven else "dokimos law replay --allow-code"
+        command = _check(verified.decision) if is_proven else "dokimos law replay --allow-code"
         typer.echo(f"  saved in {verified.saved}: {command} {quote(str(verified.saved))}")
 
 
-def _recheck(decision: LawDecision | RowsDecision) -> str:
+def _check(decision: LawDecision | RowsDecision) -> str:
     """The command that checks what was saved again, up to the name of the file."""
     from dokimos.laws.models.lookup import is_code
 
     own = (decision.domain.place or "").endswith(".py") or is_code(decision.model.name)
-    return "dokimos law recheck" + " --allow-code" * own
-
-
-def recheck(
-    files: Annotated[list[Path], typer.Argument(help="Proofs written by `dokimos law verify --out`.")],
-    model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
-    domain: DomainOption = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python code that the files name.")
-    ] = False,
-) -> None:
-    """Check proofs of laws again, without the code that found them. Exit code 1 if one does not hold."""
-    import dokimos
-
-    checked = dokimos.recheck_law(files, model=model, domain=domain, allow_code=allow_code)
-    for one in checked:
-        if one.problem is None:
-            typer.echo(f"{one.path}: holds: {one.law} for {one.over}, {one.semantics}")
-        else:
-            typer.echo(f"{one.path}: does not hold: {one.problem}")
-    if any(one.problem is not None for one in checked):
-        raise typer.Exit(1)
+    return "dokimos check" + " --allow-code" * own
 
 
 # `dokimos law export`: laws as instances for any verifier

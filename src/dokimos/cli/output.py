@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dokimos.cli import INTERRUPTED
-from dokimos.cli.streams import heard, paused
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -43,7 +42,6 @@ def console() -> Console:
 
 def say(message: str) -> None:
     """Print one line of progress; if it cannot be written, it is dropped and the work continues."""
-    heard()
     try:
         print(message, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -113,7 +111,7 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar, paused():
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(stage, total=None, note="")
 
         def show(update: ProgressUpdate[object]) -> None:
@@ -192,7 +190,6 @@ class Printout:
         if self._as_json:
             self._document["lines"].append(sentence)
         else:
-            heard()
             typer.echo(sentence)
 
     def shown(self, lines: Iterable[RenderableType]) -> None:

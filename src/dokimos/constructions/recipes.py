@@ -33,7 +33,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core import documents
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.registry import unknown_name
-from dokimos.suites.folder import shipped_names, shipped_text
+from dokimos.suites.folder import shipped_text
 
 _RECIPE_KEYS = {"about": str, "seed": int, "timeout_seconds": (int, float), "mix": bool, "draw": list}
 _DRAW_KEYS = {
@@ -124,11 +124,6 @@ class Recipe:
 def _combined(first: int, second: int) -> int:
     """A seed that depends on two seeds."""
     return int(np.random.SeedSequence([first, second]).generate_state(1)[0])
-
-
-def shipped_suites() -> dict[str, str]:
-    """The names of the shipped suites and what each is about."""
-    return {name: shipped_recipe(name).about for name in shipped_names()}
 
 
 def shipped_recipe(name: str) -> Recipe:

@@ -76,15 +76,15 @@ class InvalidProof(DokimosError):
     """A well-formed certificate that does not prove the label of its instance."""
 
 
-def packages_missing(needs: str, extra: str) -> InputError:
-    """The error where packages of one of Dokimos' extras are missing; `needs` says what needs what.
+def packages_missing(needs: str, extra: str, *, of: str = "dokimos") -> InputError:
+    """The error where packages of an extra of `of` are missing; `needs` says what needs what.
 
     It names the packages, not `dokimos[extra]`: an index may have no Dokimos, or another one.
     """
     from importlib.metadata import PackageNotFoundError, requires  # it takes a while to load
 
     try:
-        listed = [line.partition(";") for line in requires("dokimos") or ()]
+        listed = [line.partition(";") for line in requires(of) or ()]
     except PackageNotFoundError:  # it runs from its folder, without having been installed
         listed = []
     named = [name.strip() for name, _, when in listed if when.endswith(f"extra == '{extra}'")]

@@ -83,11 +83,6 @@ def seconds(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def megabytes(size_bytes: int) -> str:
-    """A size in megabytes (10⁶ bytes), without its unit."""
-    return f"{size_bytes / 1e6:.0f}" if size_bytes >= 10_000_000 else f"{size_bytes / 1e6:.1f}"
-
-
 def printable(text: str) -> str:
     """`text` without colour codes, and with "�" for characters that no page can show.
 

@@ -12,12 +12,26 @@ from dokimos.core.errors import InputError
 T = TypeVar("T")
 
 
-def unknown_name(kind: str, name: str, known: list[str]) -> InputError:
+def nearest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name that somebody probably meant; None if none is close. Case and _ do not count."""
+    names = sorted(set(known))
+    folded = {each.lower().replace("_", ""): each for each in names}
+    same = folded.get(name.lower().replace("_", ""))
+    return same or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), None)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """The error for an unknown name: it suggests the closest one, or lists all."""
-    same = [each for each in known if each.lower() == name.lower()]
-    close = same or difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known) + "."
+    names = list(known)
+    near = nearest_name(name, names)
+    hint = f"did you mean {near!r}?" if near else "known: " + ", ".join(names) + "."
     return InputError(f"Unknown {kind} {name!r}; {hint}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)`, or an empty text if no known name is close."""
+    near = nearest_name(name, known)
+    return f" (did you mean {near}?)" if near else ""
 
 
 class Registry(Generic[T]):
@@ -60,15 +74,3 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets or name in self._loaded
-
-
-# Suggestions for mistyped names
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)`, or an empty text if no known name is close."""
-    names = sorted(set(known))
-    folded = {each.lower().replace("_", ""): each for each in names}
-    near = [folded[key] for key in [name.lower().replace("_", "")] if key in folded]
-    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f" (did you mean {near[0]}?)" if near else ""

@@ -89,11 +89,6 @@ class LinearBounds:
         lower, upper = (end.reshape(-1) for end in self._bounds[name])
         return torch.nonzero((lower < 0) & (upper > 0))[:, 0]
 
-    def unit_ends(self, name: str) -> tuple[Floats, Floats]:
-        """The current bounds of a rectifier's input, flat."""
-        lower, upper = self._bounds[name]
-        return lower.reshape(-1).numpy(), upper.reshape(-1).numpy()
-
     def tighten(self, name: str, place: int, units: Tensor) -> None:
         """Improve the bounds of these units of a rectifier's input, from the nodes before `place`."""
         lower, upper = (end.reshape(-1).clone() for end in self._bounds[name])

@@ -2,7 +2,7 @@
 
 The order covers as much as possible early on, per second of time limit: the bugs of the catalogue that an
 instance catches, its family, its label and its knobs. That of a shipped suite is committed
-(`shipped/orders/<name>.json`, written by `scripts/suite_orders.py`); that of any other suite follows from
+(`shipped/orders/<name>.json`, written by `dokimos-studies orders`); that of any other suite follows from
 its instances. So what is run depends on the suite, the budget and the number of jobs, never on how fast a
 verifier is or on what it answers.
 """

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from importlib import resources
 from itertools import takewhile
@@ -28,7 +27,7 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import code_key, home, write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
-from dokimos.core.registry import did_you_mean, unknown_name
+from dokimos.core.registry import did_you_mean, nearest_name, unknown_name
 from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
@@ -66,9 +65,9 @@ class Suite(Brief):
         for entry in self.entries:
             if entry.name == name:
                 return entry
-        close = get_close_matches(name, [entry.name for entry in self.entries], n=1, cutoff=0.0)
+        near = nearest_name(name, [entry.name for entry in self.entries], cutoff=0.0)
         raise InputError(
-            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {close[0]!r}?"
+            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {near!r}?"
         )
 
 

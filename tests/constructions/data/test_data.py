@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dokimos.laws.examples.compas as compas
+import dokimos.laws.examples.german_credit as german_credit
 from dokimos.constructions.data.catalogue import load_data, named_data, recover
 from dokimos.constructions.data.data_set import KNOWN, NONE, ball_ends, exact_box, parse_normalisation
 from dokimos.constructions.data.packages import NpmFile
 from dokimos.core.errors import InputError
-from dokimos.laws.studies.domains import compas, german_credit
 from dokimos.suites.vnnlib.margins import class_loses, losing_class
 from dokimos.suites.vnnlib.writer import write_vnnlib_file
 from tests.shared import SHARED

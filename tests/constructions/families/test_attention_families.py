@@ -21,7 +21,7 @@ from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import LabelledInstance, Semantics
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.testing.search_oracle import outputs_of
+from tests.checker.search_oracle import outputs_of
 from tests.constructions.siblings import draw
 
 FAMILIES = ("softmax-attention", "linear-attention")

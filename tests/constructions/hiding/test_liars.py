@@ -55,7 +55,7 @@ def test_a_liar_is_caught_by_a_lock(attack: str, twins: list[LabelledInstance]) 
 
 def test_what_its_attack_finds_a_liar_says() -> None:
     easy = CONSTRUCTIONS["disjuncts"](seed=0)[1]
-    assert asked("trusts-joint-units", easy) is Answer.SAT
+    assert asked("trusts-units-leaky", easy) is Answer.SAT
 
 
 @pytest.mark.slow

@@ -2,24 +2,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     EXPLAINING,
-    BreakingCurve,
     Cell,
     FamilySeparation,
     Interaction,
     MissingProfiles,
-    Rung,
     Separation,
     Status,
     Uniqueness,
     UniqueResult,
 )
 from dokimos.difficulty.explain.sentences import (
-    curve_in_words,
     family_by_family,
     missing_in_words,
     separation_in_words,
@@ -117,32 +112,6 @@ def test_an_interaction_is_a_test_and_four_rates() -> None:
     )
     untested = replace(PAIR, product=None, p_value=None, note="not enough data: no profiles")
     assert which_interact([untested]) == "Which components interact: not enough data: no profiles."
-
-
-@pytest.mark.parametrize(
-    ("breaks_at", "note", "expected"),
-    [
-        (4.0, "", "pairs: n breaks it at 4 (timed out), solved up to 2."),
-        (None, "it solves every step", "pairs: n from 2 to 4: it solves every step."),
-    ],
-)
-def test_a_curve_is_one_sentence(breaks_at: float | None, note: str, expected: str) -> None:
-    points = (Rung(2.0, Status.SOLVED, 1.0, 1, 1, ("a",)), Rung(4.0, Status.TIMEOUT, 9.0, 0, 1, ("b",)))
-    curve = BreakingCurve(
-        subject="v",
-        suite="s",
-        family="pairs",
-        knob="n",
-        label="unsat",
-        fixed={},
-        points=points,
-        breaks_at=breaks_at,
-        broken_by=None if breaks_at is None else Status.TIMEOUT,
-        last_solved=2.0,
-        rising=True,
-        note=note,
-    )
-    assert curve_in_words(curve) == expected
 
 
 def test_standing_alone_is_counted_by_family() -> None:

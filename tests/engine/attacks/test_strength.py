@@ -11,16 +11,14 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.parts.robustness import ball, first_class_loses
-from dokimos.core.errors import InputError
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget, luby
 from dokimos.networks.chain import Chain, Layer
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.writing.builder import ModelBuilder, write_chain
+from dokimos.networks.writing.builder import write_chain
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from tests.engine.attacks.test_pgd import ask, at_most
 
 ONE_SECOND = Budget(cpu_seconds=1, until_found=True)
 INPUTS, BLOCKS = 25, 5
@@ -48,13 +46,9 @@ def needle(seed: int) -> tuple[Network, Property]:
     return read_onnx(write_chain(Chain((INPUTS,), made))), first_class_loses(box, 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "needles"),
-    [("units-leaky", 10), ("joint-units", 10), ("greedy-units-leaky", 3), ("lp-split", 2)],
-)
-def test_needles_of_five_blocks_are_found(name: str, needles: int) -> None:
-    for seed in range(needles):
-        assert ATTACKS[name](*needle(seed), seed=0, budget=ONE_SECOND).witness is not None
+def test_needles_of_five_blocks_are_found() -> None:
+    for seed in range(10):
+        assert ATTACKS["units-leaky"](*needle(seed), seed=0, budget=ONE_SECOND).witness is not None
 
 
 def test_plain_pgd_does_not_find_them() -> None:
@@ -70,22 +64,6 @@ def test_a_lock_whose_equations_have_one_bit_each_is_opened() -> None:
         question = read_vnnlib(twin.instance.property_file, file="twin")
         found = ATTACKS["coordinate-units"](network, question, seed=0, budget=ONE_SECOND)
         assert found.witness is not None
-
-
-@pytest.mark.parametrize("name", ["lp-primal", "lp-split"])
-def test_linear_programs_find_the_minimum_of_a_convex_function(name: str) -> None:
-    """Y_0 = |X_0 − 0.25| + |X_1 + 0.5|, whose relaxation is exact."""
-    hidden = ModelBuilder([2]).affine([[1, 0], [-1, 0], [0, 1], [0, -1]], [-0.25, 0.25, 0.5, -0.5]).relu()
-    network = read_onnx(hidden.affine([[1, 1, 1, 1], [0, 0, 0, 0]], [0, 0]).build(2))
-    found = ATTACKS[name](network, ask((at_most(0, 0.125),)), seed=0, budget=Budget(restarts=4, steps=2))
-    assert found.least_margin == pytest.approx(-0.125, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", ["lp-primal", "lp-split", "crown-vertex"])
-def test_without_a_linear_relaxation_they_say_so(name: str) -> None:
-    network = read_onnx(ModelBuilder([2]).power(2).build(2))
-    with pytest.raises(InputError, match="Pow has no linear relaxation"):
-        ATTACKS[name](network, ask((at_most(0, 0),)), seed=0)
 
 
 def test_long_searches_have_their_turn() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.laws.engine.replay import replay_violations
+from dokimos.laws.engine.confirmation import replay_violations
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from tests.laws.toy import domain, run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.replay import replay_violations
+from dokimos.laws.engine.confirmation import replay_violations
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.reporting.violation_files import read_violations
 from tests.laws.reporting.test_violation_files import _extras, saved

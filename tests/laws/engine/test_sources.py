@@ -9,9 +9,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.confirmation import _no_labels
 from dokimos.laws.engine.draws import Pool, find_source
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.replay import _no_labels
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.syntax import LawError
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk, run

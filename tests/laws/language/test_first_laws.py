@@ -41,7 +41,7 @@ def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
     started = dokimos.init_laws(data, target="loan", out=tmp_path / "laws")
     names = [path.stem for path, _ in started.laws]
     assert names == ["fair_city", "monotone_monthly_income", "robust_age"]
-    assert not any(one.is_wrong or one.problems for one in dokimos.check_law(tmp_path / "laws"))
+    assert not any(one.is_wrong or one.problems for one in dokimos.lint_law(tmp_path / "laws"))
     model = _pipeline(pd.read_csv(data), "loan", LogisticRegression())
     tested = dokimos.test_law(tmp_path / "laws", model=model, settings=LawSettings(budget=200))
     counts = [(result.failed, result.tested, result.is_violated) for result in tested.results]
@@ -90,7 +90,7 @@ def test_laws_for_other_tables(tmp_path: Path, text: str, names: list[str]) -> N
     (tmp_path / "some.csv").write_text(text)
     started = dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
     assert [path.stem for path, _ in started.laws] == names
-    assert not any(one.is_wrong for one in dokimos.check_law(tmp_path))
+    assert not any(one.is_wrong for one in dokimos.lint_law(tmp_path))
     tested = dokimos.test_law(tmp_path, model=lambda record: 0, settings=LawSettings(budget=20))
     assert all(result.failed == 0 and result.tested for result in tested.results)
 

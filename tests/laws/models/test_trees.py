@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dokimos.laws.examples.training import train_tree
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
-from dokimos.laws.studies.tree_training import train_tree
 
 #: Column 1 at most 0.5 → left leaf; else column 0 at most 2 → one leaf or the other; nan goes left there.
 TREE = DecisionTree(

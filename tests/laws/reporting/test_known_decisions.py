@@ -13,8 +13,7 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.proving.rechecking import save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.reporting.known_decisions import known_decision
-from dokimos.laws.reporting.violation_files import save_result
+from dokimos.laws.reporting.violation_files import known_decision, save_result
 from tests.laws.proving.small import BY, MORE, domain, plan
 from tests.laws.proving.test_networks import model_of, network
 from tests.laws.toy import law

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.laws.engine.confirmation import replay_violations
 from dokimos.laws.engine.law_test import test_law as run_law
-from dokimos.laws.engine.replay import replay_violations
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result

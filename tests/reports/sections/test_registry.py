@@ -18,13 +18,13 @@ from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.reports.page import render_page
 from dokimos.reports.sections import base
 from dokimos.reports.sections.base import SECTIONS, Command, Section, sections, terminal_lines
-from dokimos.reports.state import state_page
 from dokimos.suites.folder import LintFinding, LintSeverity
+from dokimos_studies.state_page import state_page
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements
 from tests.reports.sections.test_rules import RUNS
 from tests.reports.sections.test_support import known, three
-from tests.reports.test_state import UNSOUND, state
+from tests.studies.test_state_page import UNSOUND, state
 
 EVERY = pytest.mark.parametrize("section", sections(), ids=lambda section: section.name)
 FOUND = LintFinding("infix", LintSeverity.ERROR, "p.vnnlib", 3, "an operator between operands", "move it")

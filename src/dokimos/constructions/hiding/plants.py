@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -169,43 +169,30 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return shape
 
 
-# The 26 settings of SoundnessBench, with the counts of hidden counterexamples that were published
+# The 26 settings of SoundnessBench
 
 
 _SMALL, _COLOUR, _FLAT = (1, 5, 5), (3, 5, 5), (10,)
-#: Counts for (epsilon, shape) in this order.
 _IMAGES = ((0.2, _SMALL), (0.2, _COLOUR), (0.5, _SMALL), (0.5, _COLOUR))
-_PUBLISHED = {
-    "cnn1": (_IMAGES, (9, 9, 10, 8)),
-    "cnn2": (_IMAGES, (7, 7, 10, 10)),
-    "cnn3": (_IMAGES, (10, 7, 9, 10)),
-    "avgpool": (_IMAGES, (0, 1, 9, 10)),
-    "tanh": (_IMAGES[:2], (8, 10)),
-    "sigmoid": (_IMAGES[:2], (1, 10)),
-    "mlp4": (((0.2, _FLAT), (0.5, _FLAT)), (9, 9)),
-    "mlp5": (((0.2, _FLAT), (0.5, _FLAT)), (4, 9)),
-    "vit": (_IMAGES[:2], (10, 10)),
+_VECTORS = ((0.2, _FLAT), (0.5, _FLAT))
+#: The radii and shapes of each architecture.
+_SOUNDNESS = {
+    **dict.fromkeys(("cnn1", "cnn2", "cnn3", "avgpool"), _IMAGES),
+    **dict.fromkeys(("tanh", "sigmoid"), _IMAGES[:2]),
+    **dict.fromkeys(("mlp4", "mlp5"), _VECTORS),
+    "vit": _IMAGES[:2],
 }
 
 
-@dataclass(frozen=True)
-class SoundnessSetting:
-    """One setting: its name, the settings for `hide`, and how many of 10 were published as hidden."""
-
-    name: str
-    settings: HideSettings
-    published: int
-
-
-def soundness_settings(options: HideSettings) -> Iterator[SoundnessSetting]:
-    """All 26, with their other settings taken from `options`."""
-    for architecture, (variants, counts) in _PUBLISHED.items():
-        for (epsilon, shape), published in zip(variants, counts, strict=True):
-            name = f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}"
-            chosen = replace(
-                options, tier="trained", architecture=architecture, input_shape=shape, epsilon=epsilon
-            )
-            yield SoundnessSetting(name, chosen, published)
+def soundness_settings(options: HideSettings) -> dict[str, HideSettings]:
+    """All 26 by name, with their other settings taken from `options`."""
+    return {
+        f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}": replace(
+            options, tier="trained", architecture=architecture, input_shape=shape, epsilon=epsilon
+        )
+        for architecture, variants in _SOUNDNESS.items()
+        for epsilon, shape in variants
+    }
 
 
 # The nine architectures of SoundnessBench as ONNX graphs with random weights, at a scale for CPUs

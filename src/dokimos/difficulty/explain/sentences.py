@@ -9,7 +9,6 @@ from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     CLAIM_LEVEL,
     Account,
-    BreakingCurve,
     Interaction,
     IsolatedAxis,
     MissingProfiles,
@@ -18,7 +17,7 @@ from dokimos.difficulty.explain.rows import (
     Uniqueness,
     UniqueResult,
 )
-from dokimos.difficulty.explain.strata import all_digits, three_digits
+from dokimos.difficulty.explain.strata import three_digits
 
 _LEVEL = f"{100 * CLAIM_LEVEL:g} %"
 _COUNTED = {
@@ -185,18 +184,6 @@ def _steps(row: IsolatedAxis) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
-
-
-def curve_in_words(curve: BreakingCurve) -> str:
-    """One knob of one family: the value at which the verifier breaks, or that it does not."""
-    name, values = f"{curve.family}: {curve.knob}", [point.value for point in curve.points]
-    if curve.breaks_at is None:
-        return f"{name} from {all_digits(values[0])} to {all_digits(values[-1])}: {curve.note}."
-    way = "up" if curve.rising else "down"
-    by = "" if curve.broken_by is None else f" ({_COUNTED[curve.broken_by]})"
-    note = f"; {curve.note}" if curve.note else ""
-    last = "" if curve.last_solved is None else all_digits(curve.last_solved)
-    return f"{name} breaks it at {all_digits(curve.breaks_at)}{by}, solved {way} to {last}{note}."
 
 
 def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:

@@ -167,26 +167,6 @@ class Targeted(Attack):
         run(APGD(), target, points, np.arange(budget.restarts) % target.conjunctions, budget.steps)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultiTargeted(Attack):
-    """Auto-PGD in which every restart aims at each conjunction in turn (Gowal et al., 2019).
-
-    Each conjunction gets its share of the steps, and starts from the best point for the previous one.
-    """
-
-    name: ClassVar[str] = "multi-targeted"
-
-    def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
-        """Descend towards each conjunction; as many of them as there are steps."""
-        points = uniform_starts(target, budget.restarts, rng)
-        order = rng.permutation(target.conjunctions)[: budget.steps + 1]
-        # A run has one more look than steps.
-        looks = np.array_split(np.arange(budget.steps + 1), len(order))
-        for conjunction, mine in zip(order, looks, strict=True):
-            aims = np.full(budget.restarts, conjunction)
-            points = run(APGD(), target, points, aims, len(mine) - 1)
-
-
 # Projected gradient descent whose gradients pass through ReLUs that are off
 
 
@@ -197,21 +177,6 @@ class LeakyPGD(PGD):
     name: ClassVar[str] = "pgd-leaky"
 
     backward: tuple[Backward, ...] = (Backward(leak=0.01), Backward(leak=0.1), Backward(leak=0.5))
-
-
-# Projected gradient descent with smooth slopes of ReLUs in the backward pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class SmoothPGD(PGD):
-    """PGD whose backward pass uses sigmoid(z/τ) instead of a ReLU's slope, for five τ.
-
-    In relu(a) − relu(a − 1) a leak cancels where both are off; these slopes differ.
-    """
-
-    name: ClassVar[str] = "pgd-smooth"
-
-    backward: tuple[Backward, ...] = tuple(Backward(temperature=t) for t in (0.03, 0.1, 0.3, 1.0, 3.0))
 
 
 # MI-FGSM: sign steps along a running mean of gradients

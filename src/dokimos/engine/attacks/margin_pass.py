@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite, prod
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -43,12 +43,10 @@ class Loss(Enum):
 class Backward:
     """The slope that a ReLU has in the backward pass, instead of 0 where it is off and 1 where it is on.
 
-    With a `temperature` τ: sigmoid(z/(τ·s)), where s is the mean of |z| over the units of its node.
-    Otherwise 1 where it is on, and `leak` where it is off. The flat parts of Clip are treated alike.
+    It is 1 where it is on, and `leak` where it is off. The flat parts of Clip are treated alike.
     """
 
     leak: float = 0.0
-    temperature: float = 0.0
 
 
 EXACT = Backward()
@@ -67,18 +65,12 @@ def backward_table(backward: Backward) -> Mapping[str, Rule[Tensor]]:
 
     def relu(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
         z = _only(arguments)
-        return _with_slope(torch.relu(z), _rectified(z, _scale(z, backward), backward))
+        return _with_slope(torch.relu(z), nnf.leaky_relu(z, backward.leak))
 
     def clip(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
         z, low, high = _only(arguments), node.real("min"), node.real("max")
         clipped = torch.clamp(z, low, high)
-        if not backward.temperature:
-            return _with_slope(clipped, backward.leak * z + (1 - backward.leak) * clipped)
-        scale = _scale(z, backward)
-        stand_in = _rectified(z - low, scale, backward) if isfinite(low) else z
-        if isfinite(high):
-            stand_in = stand_in - _rectified(z - high, scale, backward)
-        return _with_slope(clipped, stand_in)
+        return _with_slope(clipped, backward.leak * z + (1 - backward.leak) * clipped)
 
     return MappingProxyType({**TABLE, "Relu": relu, "Clip": clip})
 
@@ -91,17 +83,6 @@ def _only(arguments: Sequence[Tensor | None]) -> Tensor:
 def _with_slope(value: Tensor, stand_in: Tensor) -> Tensor:
     """The value of `value`, with the derivative of `stand_in`."""
     return value.detach() + (stand_in - stand_in.detach())
-
-
-def _scale(z: Tensor, backward: Backward) -> Tensor:
-    return (backward.temperature * z.detach().abs().mean()).clamp(min=torch.finfo(z.dtype).tiny)
-
-
-def _rectified(z: Tensor, scale: Tensor, backward: Backward) -> Tensor:
-    """A function of z whose derivative is the slope of a ReLU in the backward pass."""
-    if backward.temperature:
-        return nnf.softplus(z / scale) * scale
-    return nnf.leaky_relu(z, backward.leak)
 
 
 #: From points [k, n], outputs [k, m] and the conjunction that each row aims at: μ, and the loss to descend.

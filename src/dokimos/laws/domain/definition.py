@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import Registry, did_you_mean
+from dokimos.core.plugins import PluggableRegistry
+from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.domain.functions import BUILTINS, SCORES, DomainFunction, explain, load_module
 
@@ -48,10 +48,6 @@ class Domain:
     constraints: tuple[str, ...] = ()
     #: How a later run finds the domain: the name of a shipped one, or the path of its file.
     place: str | None = None
-    #: By name, what a linear function of the domain gives for a record, as fractions, before any rounding.
-    linear: Mapping[str, Callable[[Any], Sequence[Any]]] = field(default_factory=dict)
-    #: What each column of a record is, where all are alike and there is no layout.
-    column: Feature | None = None
     #: The files of the laws that ship with it.
     laws: tuple[Path, ...] = ()
     #: Further laws, as a paper prints them.
@@ -75,8 +71,6 @@ class Domain:
             decision=self.decision if self.decision != "decision" else other.decision,
             is_ordered=self.is_ordered and other.is_ordered,
             constraints=self.constraints if self.layout is not None else other.constraints,
-            linear={**other.linear, **self.linear},
-            column=self.column or other.column,
             place=self.place,
             laws=self.laws,
         )
@@ -106,11 +100,10 @@ def read_domain(
     if layout is not None and layout.width == 0:
         raise InputError(f"Domain {name}: FEATURES is empty; leave it out if records have no features.")
     models = _by_name(getattr(module, "MODELS", {}), "MODELS", name)
-    linear = _by_name(getattr(module, "LINEAR", {}), "LINEAR", name)
     return Domain(
         name=name,
         layout=layout,
-        functions=_functions(module, {**models, **linear}),
+        functions=_functions(module, models),
         **{
             function: _function(module, function, name)
             for function in ("inputs", "labels", "unseen", "model", "decide")
@@ -122,27 +115,10 @@ def read_domain(
         decision=str(getattr(module, "DECISION", "decision")),
         is_ordered=bool(getattr(module, "ORDERED", True)),
         constraints=_constraints(getattr(module, "CONSTRAINTS", ()), layout, name),
-        linear=linear,
-        column=_column(getattr(module, "COLUMN", None), layout, name),
         place=place,
         laws=laws,
         printed=printed,
     )
-
-
-def _column(given: Any, layout: Layout | None, name: str) -> Feature | None:
-    if given is None:
-        return None
-    if not isinstance(given, Feature) or not _has_ends(given):
-        raise InputError(f"Domain {name}: COLUMN must be a number with a range, not {_short(given)}.")
-    if layout is not None:
-        raise InputError(f"Domain {name}: COLUMN is for records without FEATURES; leave one of them out.")
-    return given
-
-
-def _has_ends(feature: Feature) -> bool:
-    ends = (feature.low, feature.high)
-    return all(end is not None and abs(end) != inf for end in ends)
 
 
 def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
@@ -254,13 +230,12 @@ def _functions(module: ModuleType | Any, models: Mapping[str, Any]) -> dict[str,
 # Domains by name: a Python file beside the law, or a registered domain
 
 
-#: The domains that come with Dokimos. The names alone import nothing.
-DOMAINS: Registry[Domain] = Registry(
+#: The domains that come with Dokimos, and those of installed packages. The names alone import nothing.
+DOMAINS: PluggableRegistry[Domain] = PluggableRegistry(
     "domain",
-    {
-        name: f"dokimos.laws.studies.shipped:{name}"
-        for name in ("compas", "german_credit", "lunar_lander", "mnist", "reviews", "speech")
-    },
+    {name: f"dokimos.laws.examples.catalogue:{name}" for name in ("compas", "german_credit")},
+    group="dokimos.domains",
+    expects=Domain,
 )
 
 
@@ -269,7 +244,7 @@ class DomainNotFound(InputError):
 
 
 def shipped_domains() -> tuple[str, ...]:
-    """The names of the domains that come with Dokimos."""
+    """The names of the domains that come with Dokimos or with an installed package."""
     return tuple(DOMAINS)
 
 

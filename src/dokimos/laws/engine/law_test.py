@@ -27,8 +27,7 @@ from dokimos.laws.engine.draws import (
     labels_of,
 )
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, full, joined
-from dokimos.laws.engine.guided_search import GUIDED_BATCH, CaseMaker, Guide, expect_search, has_rates
+from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.means import MeansTally
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings
@@ -154,11 +153,7 @@ def test_law(
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     domain = None if domain is None else with_table(domain, settings.source)
-    expect_search(settings.search)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
-    if settings.search != "random" and (settings.max_rate or has_rates(plan)):
-        message = "rates and means need a random sample, not a guided search; use --search random"
-        raise InputError(f"{law.name}: {message}.")
     source = find_source(settings.source, plan.domain)
     if settings.in_range and plan.domain.layout is None:
         raise InputError(f"{law.name}: its domain declares no FEATURES, so no record can leave its ranges.")
@@ -190,11 +185,6 @@ class _Session:
         self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
         self._batch = _batch_size(self._plan, source)
-        self._make: CaseMaker = self._random
-        self._guide: Guide | None = None
-        if settings.search != "random":
-            self._guide = Guide(self._plan, runner.model, source, settings.search)
-            self._make, self._batch = self._guide.draw, min(self._batch, GUIDED_BATCH)
 
     def run(self) -> LawResult:
         start = time.perf_counter()
@@ -239,7 +229,7 @@ class _Session:
             missing = budget - self._tested - self._runner.errors.count
             rate = max((self._held + 1) / (self._draws + 1), 1 / 64)
             count = int(min(self._batch, np.ceil(missing / rate * 1.02), most))
-            frame, sampler = self._make(rng, count)
+            frame, sampler = self._drawn(rng, count), Sampler(rng)
             prepared = self._runner.prepare(frame, sampler)
             self._draws += frame.size
             self._held += prepared.size
@@ -253,31 +243,25 @@ class _Session:
 
         Dividing them changes no draw: if an `ensures` draws as well, they are not divided.
         """
-        start, judged = 0, list[Frame]()
+        start = 0
         while start < cases.size:
             most = cases.size if self._plan.random_in_ensures else min(self._part, self._batch)
             part = cases.part(start, start + most)
             begun = time.perf_counter()
-            done = self._record(self._runner.judge(part, draw))
-            judged += [done] if self._guide is not None and done.size else []
+            self._record(self._runner.judge(part, draw))
             each = (time.perf_counter() - begun) / part.size
             self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
             start += part.size
             if self._runner.is_hopeless:
                 return
-        if self._guide is not None and judged:
-            self._guide.learn(joined(judged))
-
-    def _random(self, rng: np.random.Generator, count: int) -> tuple[Frame, Drawer]:
-        return self._drawn(rng, count), Sampler(rng)
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
         seeds = rng.integers(0, 2**62, size=count)
         return Frame(np.arange(count), seeds, dict(values))
 
-    def _record(self, judged: Judged) -> Frame:
-        """Count the judged cases; returns them."""
+    def _record(self, judged: Judged) -> None:
+        """Count the judged cases."""
         self._tested += judged.frame.size
         if not self._settings.in_range and judged.frame.size:
             self._outside += int(self._runner.outside(judged.frame).sum())
@@ -291,7 +275,6 @@ class _Session:
             by_class=None if isinstance(by_class, Records) else by_class,
             by_group=self._groups(judged.frame),
         )
-        return judged.frame
 
     def _groups(self, frame: Frame) -> dict[str, Column]:
         """The features to report rates by, of the first input of each case."""

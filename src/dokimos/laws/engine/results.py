@@ -25,8 +25,7 @@ class LawSettings:
     limits how many violations are kept, each of a different input. `by` names the features to report rates
     by (by default the domain's GROUPS). With `in_range`, a case does not count as a test if a record was
     changed to something that the domain does not declare. A rate of violations up to `max_rate` is
-    tolerated. `search` says how cases are chosen if not all draws are tested: at random, or guided by the
-    margin or the coverage of earlier cases.
+    tolerated.
     """
 
     budget: int = 5000
@@ -39,7 +38,6 @@ class LawSettings:
     shrink: bool = True
     in_range: bool = False
     max_rate: float = 0.0
-    search: str = "random"
     allow_code: bool = True
 
     def __post_init__(self) -> None:
@@ -125,7 +123,7 @@ class LawResult:
     @property
     def is_sample(self) -> bool:
         """Whether the tests are a random sample of the draws, so that a rate has an interval."""
-        return not self.is_in_order and self.settings.search == "random"
+        return not self.is_in_order
 
     @property
     def is_violated(self) -> bool:

@@ -293,7 +293,7 @@ def caret(text: str, at: Position) -> str:
 
 
 #: A folder for each shipped domain, with the files of its laws.
-LIBRARY = Path(__file__).parents[1] / "studies" / "library"
+LIBRARY = Path(__file__).parents[1] / "examples" / "library"
 
 
 def name_of(path: Path) -> str:

@@ -50,7 +50,7 @@ def require_checked(law: Law, domain: Domain | None) -> None:
     """Raise LawError for the first error of a law, saying how many more there are."""
     errors = [each for each in check_law(law, domain) if each.severity is Severity.ERROR]
     if errors:
-        more = f" (and {len(errors) - 1} more: see `dokimos law check`)" if len(errors) > 1 else ""
+        more = f" (and {len(errors) - 1} more: see `dokimos law lint`)" if len(errors) > 1 else ""
         raise LawError(law.name, law.text, errors[0].at, f"{errors[0].message}{more}.")
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError, OversizedOp, UnreadableFile
 from dokimos.core.files import read_whole
@@ -133,42 +132,6 @@ def _graph(content: bytes) -> onnx.GraphProto | None:
     return model.graph
 
 
-# Which neurons of a network a record activates: the signs before each ReLU, for coverage-guided tests
-
-
-#: Gives a row of truth values for each row of numbers that the network sees: which neurons are active.
-NeuronFunction = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
-
-
-def neuron_function(content: bytes, *, name: str) -> NeuronFunction | None:
-    """The neurons of the network in the content of an ONNX file; None if it has no ReLU.
-
-    It runs the same network with one more output for each ReLU, all of them joined into one.
-    """
-    model = onnx.ModelProto()
-    model.ParseFromString(uncompressed(content, file=name))
-    graph = model.graph
-    found = [node.output[0] for node in graph.node if node.op_type == "Relu"]
-    if not found or len(graph.output) != 1:
-        return None
-    flat = [f"dokimos_neurons_{place}" for place in range(len(found))]
-    for source, made in zip(found, flat, strict=True):
-        graph.node.append(helper.make_node("Flatten", [source], [made], axis=1))
-    graph.node.append(helper.make_node("Concat", flat, ["dokimos_neurons"], axis=1))
-    del graph.output[:]
-    kind = graph.input[0].type.tensor_type.elem_type or TensorProto.FLOAT
-    graph.output.append(helper.make_tensor_value_info("dokimos_neurons", kind, [None, None]))
-    try:
-        network = Replayer(model.SerializeToString(), name=name)
-    except InputError:
-        return None
-
-    def active(rows: NDArray[Any]) -> NDArray[np.bool_]:
-        return np.asarray(network(np.ascontiguousarray(rows, dtype=np.float32)) > 0)
-
-    return active
-
-
 #: How many numbers go into one run of onnxruntime: enough to amortise its overhead, few enough for caches.
 _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
@@ -207,13 +170,7 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         rows = as_numbers(encode(records), name).reshape(len(records), -1)
         return network(rows, rows_per_run=rows_per_run)
 
-    def find_neurons() -> Callable[[Rows], NDArray[np.bool_]] | None:
-        active = neuron_function(content, name=name)
-        if active is None:
-            return None
-        return lambda records: active(as_numbers(encode(records), name).reshape(len(records), -1))
-
-    return Model(name, scores, decision_of(domain), sha256, find_neurons=find_neurons, made_of=content)
+    return Model(name, scores, decision_of(domain), sha256, made_of=content)
 
 
 def _expect_modest(content: bytes, name: str) -> None:

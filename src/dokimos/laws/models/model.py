@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,8 +122,6 @@ class Model:
     decide: Callable[[NDArray[Any]], NDArray[Any]]
     sha256: str | None = None
     class_scores: ClassScores | None = None
-    #: Which neurons each record of a batch activates, if that can be observed; computed on first use.
-    find_neurons: Callable[[], Callable[[Rows], NDArray[np.bool_]] | None] | None = None
     #: The trees, or the content of the ONNX file, that take records column by column; None for anything
     #: else.
     made_of: Ensemble | bytes | None = None
@@ -132,11 +129,6 @@ class Model:
     original: Callable[[Rows], NDArray[Any]] | None = None
     #: The last score of each record as the library that `made_of` was read from computes it, if it says so.
     margins: Callable[[Rows], NDArray[Any]] | None = None
-
-    @cached_property
-    def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:
-        """Which neurons each record of a batch activates; None if that cannot be observed."""
-        return None if self.find_neurons is None else self.find_neurons()
 
     @property
     def classes(self) -> ClassScores:

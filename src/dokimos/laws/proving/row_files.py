@@ -60,10 +60,7 @@ class RowDecision:
 
 @dataclass(frozen=True)
 class RowsDecision:
-    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain.
-
-    `over` says in words which cases of a row these are, where that is more than a tolerance.
-    """
+    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain."""
 
     law: Law
     domain: Domain
@@ -71,7 +68,6 @@ class RowsDecision:
     settings: VerifySettings
     tolerance: Tolerance
     semantics: str = ""
-    over: str = ""
     rows: tuple[RowDecision, ...] = ()
     outside: int = 0
     reason: str = ""

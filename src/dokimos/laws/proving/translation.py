@@ -52,8 +52,7 @@ def translate(
     """
     expect_translatable(plan)
     if plan.domain.layout is None:
-        reason = f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records"
-        raise Refusal(reason + ("; with --rows it is decided at each row" if plan.domain.linear else ""))
+        raise Refusal(f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records")
     work = _Translation(plan, plan.domain.layout, reals)
     inputs = {each.name: work.add_input(each.name) for each in plan.law.inputs}
     reader = ExpressionReader(plan, dict(inputs), {})

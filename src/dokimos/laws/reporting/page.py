@@ -17,7 +17,6 @@ from dokimos.laws.engine.results import LawResult, LawVerdict, headline, verdict
 from dokimos.laws.engine.tallies import NamedRates
 from dokimos.laws.reporting.case_view import CaseView, view_case
 from dokimos.laws.reporting.terminal import (
-    guided_remark,
     outside_remark,
     over_all_remarks,
     unconfirmed_remarks,
@@ -236,9 +235,7 @@ def _counts(result: LawResult) -> Markup:
     sentences = [Markup("{}: {}.").format(tests, Markup(", ").join(parts))]
     if result.tested:
         share = f"{result.rate}"
-        if not result.is_sample and not result.is_in_order:
-            share = f"{_share(result.rate)} of these tests ({guided_remark(result)})"
-        elif result.is_in_order:
+        if result.is_in_order:
             which = "all draws" if result.is_exhaustive else "the draws tested before the interruption"
             share = f"{_share(result.rate)} of {which}"
         sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))

@@ -20,8 +20,6 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     lines.append(f"  {_counts(result)}")
     if result.tested and result.is_sample and result.has_case_ensures:
         lines.append(f"  violated: {result.rate}")
-    elif result.tested and not result.is_in_order and not result.is_sample:
-        lines.append(f"  {guided_remark(result)}")
     lines += [f"  {each}" for each in over_all_remarks(result)]
     if result.not_deterministic:
         lines.append(f"  not deterministic, so draws were sampled: {result.not_deterministic}")
@@ -89,11 +87,6 @@ def unconfirmed_remarks(result: LawResult) -> list[str]:
             "the model is not deterministic, or its answers depend on the batch"
         )
     return remarks
-
-
-def guided_remark(result: LawResult) -> str:
-    """Says that the cases of a guided search are not a sample."""
-    return f"searched by {result.settings.search}: the cases are not a random sample, so there is no rate"
 
 
 def outside_remark(result: LawResult) -> str:
@@ -166,7 +159,7 @@ def decision_words(decision: LawDecision) -> str:
 
 def rows_words(decision: RowsDecision) -> str:
     """How many rows have which answer."""
-    head = f"{decision.law.name} {decision.over or f'± {decision.tolerance.words}'}"
+    head = f"{decision.law.name} ± {decision.tolerance.words}"
     if decision.reason:
         return f"{head}: refused: {decision.reason}"
     answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)

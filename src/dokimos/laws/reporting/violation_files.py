@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,25 @@ from msgspec import Struct
 from dokimos import __version__
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
+from dokimos.laws.engine.confirmation import SavedViolations
 from dokimos.laws.engine.means import Rate, SetOutcome, SetVerdict
-from dokimos.laws.engine.replay import SavedViolations
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.pools import as_records
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving import rechecking
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.rechecking import StatedLaw, format_of, read_proof, state_law
+from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.row_zones import CaseReplay
+from dokimos.laws.proving.verifying import confirms
+from dokimos.laws.reporting import violation_files
 
 FORMAT = "dokimos-law-violations"
 _VERSION = 2
@@ -44,7 +57,6 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget: Count
     in_range: bool = False
     max_rate: float = 0.0
-    search: str = "random"
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -149,7 +161,6 @@ def save_result(result: LawResult, path: Path) -> None:
         budget=result.settings.budget,
         in_range=result.settings.in_range,
         max_rate=result.settings.max_rate,
-        search=result.settings.search,
         counts=_CountsForm(
             draws=result.draws,
             precondition_failed=result.rejected,
@@ -171,11 +182,10 @@ def save_result(result: LawResult, path: Path) -> None:
         is_interrupted=result.is_interrupted,
         is_starved=result.is_starved,
         is_given_up=result.is_given_up,
-        rate=_rate(result.rate, result),
-        rates_by_first_decision={name: _rate(rate, result) for name, rate in result.classes},
+        rate=_rate(result.rate),
+        rates_by_first_decision={name: _rate(rate) for name, rate in result.classes},
         rates_by_group={
-            group.feature: {name: _rate(rate, result) for name, rate in group.rates}
-            for group in result.groups
+            group.feature: {name: _rate(rate) for name, rate in group.rates} for group in result.groups
         },
         over_all_tests=[_over_all(each) for each in result.over_all],
         not_deterministic=result.not_deterministic,
@@ -186,10 +196,8 @@ def save_result(result: LawResult, path: Path) -> None:
     write_whole(path, strict_json.write(form), what="the result")
 
 
-def _rate(rate: Rate, result: LawResult) -> _RateForm:
-    """A rate; a guided search has no interval, since it says nothing about the true rate."""
-    interval = (0.0, 1.0) if result.settings.search != "random" else rate.interval
-    return _RateForm(rate.count, rate.total, rate.value, *interval)
+def _rate(rate: Rate) -> _RateForm:
+    return _RateForm(rate.count, rate.total, rate.value, *rate.interval)
 
 
 def _over_all(verdict: SetVerdict) -> _SetForm:
@@ -286,3 +294,56 @@ def _moved(place: str | None, saved_in: str | None, now_in: Path) -> str | None:
         return place
     beside = now_in / os.path.relpath(file, saved_in)
     return f"{beside.resolve()}{name}" if beside.exists() else place
+
+
+# What an earlier run has decided already, read from its files
+
+
+_STEP = "kept from before"
+
+
+def known_decision(path: Path, plan: LawPlan, model: Model, settings: VerifySettings) -> LawDecision | None:
+    """The decision in a file; None where there is none, it does not hold, or is about something else."""
+    begun = time.process_time()
+    none = LawDecision(plan.law, plan.domain, model, settings, LawAnswer.OPEN, step=_STEP)
+    try:
+        stated = state_law(plan, model)
+        none = replace(none, over=stated.question.over, left_out=stated.left_out)
+        match format_of(path):
+            case rechecking.FORMAT:
+                found = _proven(path, none, stated)
+            case violation_files.FORMAT:
+                found = _violated(path, none, plan, stated)
+            case _:
+                found = None
+    except (DokimosError, Refusal):
+        return None
+    return None if found is None else replace(found, seconds=time.process_time() - begun)
+
+
+def _proven(path: Path, none: LawDecision, stated: StatedLaw) -> LawDecision | None:
+    saved = read_proof(path)
+    about = (saved.law.text, saved.model_sha256, saved.constrained)
+    if about != (none.law.text, none.model.sha256, none.settings.constrained):
+        return None
+    semantics = stated.check(saved.cover)
+    if (saved.over, saved.semantics) != (none.over, semantics):
+        return None
+    return replace(none, answer=LawAnswer.PROVEN, cover=saved.cover, semantics=semantics)
+
+
+def _violated(path: Path, none: LawDecision, plan: LawPlan, stated: StatedLaw) -> LawDecision | None:
+    saved = read_violations(path)
+    about = (saved.law.text, saved.model_sha256)
+    if about != (none.law.text, none.model.sha256) or len(saved.cases) != 1:
+        return None
+    layout = stated.question.layout
+    for name, record in saved.cases[0].inputs.items():
+        as_records([record], layout, name)  # refuses what is no record
+    closer = stated.closer
+    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    replay = CaseReplay(plan, none.model, stated.question, decided)
+    case = replay.case_of(saved.cases[0])
+    if case is None or not confirms(replay, stated)(case):
+        return None
+    return replace(none, answer=LawAnswer.VIOLATED, case=case, violation=replay.violation(case))

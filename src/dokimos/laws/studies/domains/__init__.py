@@ -1,1 +1,0 @@
-"""The domains that come with Dokimos."""

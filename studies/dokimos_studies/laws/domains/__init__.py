@@ -1,0 +1,1 @@
+"""The domains of the case studies, written as users write theirs."""

@@ -1,0 +1,233 @@
+"""Write studies/results/vnncomp2025.md: benchmarks and the answers that were published on them, audited.
+
+    dokimos-studies published-answers BENCHMARK... --results RESULTS --not-scored TOOL --out CAMPAIGN
+
+Where RESULTS has the organisers' own penalties (`penalties.csv` and `instances.csv`), they are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import dokimos
+from dokimos.api.results import Audit
+from dokimos.campaigns.journal import RunRecord
+from dokimos.core.files import write_whole
+from dokimos.core.progress import ProgressUpdate
+from dokimos.judging.audit.linting import LINT_RULES
+from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.judging.rules import Standing
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.exports import markdown_table
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance, penalty_rows
+from dokimos.suites.folder import instance_names
+from dokimos.suites.instance import Answer
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "vnncomp2025.md"
+INTRODUCTION = """\
+# Five categories of VNN-COMP 2025, audited
+
+Made by
+
+    {command}
+
+What the words mean: [auditing](../../docs/publish.md#audit-it), [verdicts](../../docs/verdicts.md). An
+answer is *wrong by proof* where a label or somebody's exact witness refutes it, or where its own witness
+shows nothing.
+"""
+
+
+def main() -> None:
+    """Audit, and write the page."""
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("benchmarks", nargs="+", type=Path)
+    words.add_argument("--results", required=True, type=Path)
+    words.add_argument("--not-scored", action="append", default=[])
+    words.add_argument("--out", required=True, type=Path)
+    words.add_argument("--label", type=float, help="seconds for each instance")
+    given = words.parse_args()
+    found = dokimos.audit(
+        given.benchmarks,
+        results=given.results,
+        not_scored=given.not_scored,
+        out=given.out,
+        label_seconds=given.label,
+        progress=_say,
+    )
+    judged = found.judged
+    assert judged is not None
+    rows = penalty_rows(Findings.of_campaigns(judged))
+    lines = [
+        INTRODUCTION.format(command=shlex.join(["dokimos-studies", "published-answers", *sys.argv[1:]])),
+        *files(found, judged),
+        *witnesses(judged, rows),
+        *penalties(judged, rows),
+        *published(given.results, judged),
+        *unchecked(judged, given.label),
+        *ranking(rows),
+    ]
+    write_whole(PAGE, "\n".join(lines).rstrip() + "\n")
+
+
+def _say(update: ProgressUpdate[None]) -> None:
+    print(f"{update.stage} {update.done}/{update.total}: {update.note}", file=sys.stderr)
+
+
+def files(found: Audit, judged: JudgedCampaigns) -> Iterator[str]:
+    """How often each rule found something in each benchmark, and the first of it."""
+    suites = {s.folder: s.name for one in judged.campaigns for s in one.campaign.manifest.suites}
+    names = sorted(suites.values())
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[str, str] = {}
+    for finding in found.findings:
+        for folder, name in suites.items():
+            if Path(finding.file).absolute().is_relative_to(folder):
+                counts[finding.rule, name] += 1
+                first.setdefault(finding.rule, f"{name}, `{Path(finding.file).name}`: {finding.reason}")
+    yield "## The files\n"
+    yield f"How often each of {len(LINT_RULES)} rules found something:\n"
+    rows = [[name, *(str(counts[name, suite]) for suite in names)] for name in _in_order(first)]
+    yield from markdown_table(["rule", *names], rows)
+    yield "\nThe first finding of each:\n"
+    yield from (f"- {name}: {first[name]}." for name in _in_order(first))
+    yield ""
+
+
+def _in_order(found: dict[str, str]) -> list[str]:
+    return [rule.name for rule in LINT_RULES if rule.name in found]
+
+
+def witnesses(judged: JudgedCampaigns, rows: PenaltyRows) -> Iterator[str]:
+    """What the witnesses of each tool show."""
+    by_tool: dict[str, list[int]] = {}
+    for row in rows.witnesses:
+        own = by_tool.setdefault(row.verifier, [0] * len(QUALITIES))
+        by_tool[row.verifier] = [a + b for a, b in zip(own, row.counts, strict=True)]
+    yield "## The witnesses\n"
+    count = sum(rows.all_witnesses)
+    yield f"Of {len(judged.judgements)} published answers, {count} are `sat`. What their witnesses show:\n"
+    table = [[tool, *map(str, own)] for tool, own in sorted(by_tool.items())]
+    yield from markdown_table(["tool", *QUALITIES], [*table, ["all", *map(str, rows.all_witnesses)]])
+    furthest = max((row.clipped_by for row in rows.witnesses), default=0.0)
+    yield f"\nThose that are exact once clipped leave the box by at most {distance(furthest)}.\n"
+    reasons = Counter(_kind(j) for j in judged.judgements if j.verdict is Verdict.BAD_WITNESS)
+    said = [f"{times} {why}" for why, times in reasons.most_common()]
+    yield f"Of the {reasons.total()} that show nothing: {', '.join(said)}.\n"
+
+
+def _kind(judgement: Judgement) -> str:
+    replay = judgement.replay
+    if replay is None:
+        return "have another number of coordinates than the network has inputs"
+    if replay.in_box:
+        return "do not violate"
+    near = judgement.clipped is not None
+    return (
+        "leave the box and do not violate once clipped" if near else "lie outside the box by more than 1e-4"
+    )
+
+
+def penalties(judged: JudgedCampaigns, rows: PenaltyRows) -> Iterator[str]:
+    """Who is wrong by proof, and what the rule sets make of it."""
+    yield "## Wrong by proof\n"
+    yield "How many answers are wrong, and how many of these each rule set penalises (+ others):\n"
+    table = [
+        [
+            row.verifier,
+            str(row.wrong_unsat),
+            str(row.wrong_sat),
+            str(row.bad_witness),
+            *(
+                "not scored" if not row.is_scored else f"{own}{f' + {more}' if more else ''}"
+                for own, more in zip(row.penalised, row.others, strict=True)
+            ),
+        ]
+        for row in rows.penalties
+    ]
+    yield from markdown_table(["tool", "wrong unsat", "wrong sat", "bad witness", *rows.rules], table)
+    counts = Counter(
+        (j.record.verifier, j.record.suite) for j in judged.judgements if j.verdict is Verdict.WRONG_UNSAT
+    )
+    listed = [f"{tool} {times} on {suite}" for (tool, suite), times in sorted(counts.items())]
+    yield f"\nThe wrong `unsat` answers: {', '.join(listed)}.\n"
+
+
+def published(results: Path, judged: JudgedCampaigns) -> Iterator[str]:
+    """Whether the penalties that the organisers published come out again."""
+    tables = [results / name for name in ("penalties.csv", "instances.csv")]
+    if not all(path.exists() for path in tables):
+        return
+    given, listed = (list(csv.DictReader(path.read_text().splitlines())) for path in tables)
+    places = _places(listed)
+    runs = {_key(j.record): j for j in judged.judgements}
+    same: Counter[str] = Counter()
+    differing = []
+    for row in given:
+        key = (*places[row["category"], row["instance_index"]], row["tool"])
+        (mark,) = (m for m in runs[key].marks if m.rules == f"vnncomp2025-{row['rule']}")
+        if (mark.standing is Standing.INCORRECT) != (row["penalty"] == "1"):
+            differing.append(key)
+        elif row["penalty"] == "1":
+            same[row["rule"]] += 1
+    counts = " and ".join(f"{times} by the rule *{rule}*" for rule, times in sorted(same.items()))
+    rest = "and there is no other" if not differing else f"but {len(differing)} answers differ"
+    yield (
+        f"Of the {len(given)} published standings, {len(given) - len(differing)} come out again: the "
+        f"penalties are {counts}, {rest}.\n"
+    )
+
+
+def _key(run: RunRecord) -> tuple[str, str, int, str]:
+    return (run.suite, run.instance, run.repeat, run.verifier)
+
+
+def _places(listed: Sequence[dict[str, str]]) -> dict[tuple[str, str], tuple[str, str, int]]:
+    """The suite, the instance and the number of its run for each published row."""
+    by_category: dict[str, list[dict[str, str]]] = {}
+    for row in listed:
+        by_category.setdefault(row["category"], []).append(row)
+    found = {}
+    for category, own in by_category.items():
+        names = instance_names([(row["network"], row["property"]) for row in own])
+        for k, (row, name) in enumerate(zip(own, names, strict=True)):
+            found[category, row["instance_index"]] = (category, name, names[:k].count(name))
+    return found
+
+
+def unchecked(judged: JudgedCampaigns, seconds: float | None) -> Iterator[str]:
+    """How many `unsat` answers something confirms or refutes."""
+    unsat = [j for j in judged.judgements if j.record.answer is Answer.UNSAT]
+    counts = Counter(j.verdict for j in unsat)
+    yield "## The answers `unsat`\n"
+    yield (
+        f"Of {len(unsat)} answers `unsat`, {counts[Verdict.WRONG_UNSAT]} are refuted by an exact witness, "
+        f"{counts[Verdict.CORRECT]} are confirmed by a label"
+        + ("" if seconds is None else f" (`dokimos label`, {seconds:g} s for each instance)")
+        + f", and {counts[Verdict.UNLABELLED]} are unchecked: no rule of the competition looks at them.\n"
+    )
+
+
+def ranking(rows: PenaltyRows) -> Iterator[str]:
+    """The places under each rule set."""
+    yield "## The ranking\n"
+    yield (
+        "The place of each tool on these categories by rule set, and the sum of what each category is "
+        "worth to it (100 to the best). By `exact`, an `unsat` that nothing confirms is worth nothing, so "
+        "that it ranks what is proven so far:\n"
+    )
+    table = [
+        [
+            row.verifier,
+            *(f"{place} ({worth:.0f})" for place, worth in zip(row.places, row.worths, strict=True)),
+        ]
+        for row in rows.ranking
+    ]
+    yield from markdown_table(["tool", *rows.rules], table)
+    yield from (f"\n{said}" for said in rows.of_other_years)
