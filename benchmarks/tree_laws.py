@@ -89,7 +89,8 @@ def _monotone_tree(rng: np.random.Generator, depth: int, feature: int) -> Decisi
 def _decide(what: str, law: Law, trees: Ensemble, goal: str, seconds: float = SECONDS) -> float:
     model = Model("trees", trees, trees.decide, made_of=trees)
     found = verify_law(law, model=model, domain=_domain(), settings=VerifySettings(seconds=seconds))
-    zones = "" if found.cover is None else f"{found.cover.leaves:,} zones"
+    leaves = 0 if found.cover is None else found.cover.leaves
+    zones = f"{leaves:,} zone" + "s" * (leaves != 1) if leaves else ""
     checked = ""
     if found.cover is not None:
         plan = planned(law, _domain(), constrained=True, allow_code=True)
