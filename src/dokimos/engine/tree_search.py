@@ -10,28 +10,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.zones import (
-    Comparison,
     Cover,
     Cut,
     Formula,
-    Number,
     Options,
     Span,
-    Zone,
-    comparisons,
-    exact,
 )
 from dokimos.checker.trees.covers import TreeZone, TreeZones
 from dokimos.checker.trees.leaves import Ints, Leaves, TreeStatement
+from dokimos.engine.condition_cases import Case, candidates, condition_breaks, condition_cut
 
-Case = tuple[Number, ...]
 Floats = NDArray[np.float64]
 #: How many zones are cut at a time: at first, and at the most.
 _FIRST, _BATCH = 4, 64
@@ -78,6 +72,8 @@ class TreeSearch:
     _open: list[tuple[float, int, _Node]] = field(default_factory=list)
     #: Zones in which all leaves are known, and nothing else.
     _stuck: list[TreeZone] = field(default_factory=list)
+    #: The nodes that are looked at, until they are closed or queued.
+    _judged: Sequence[_Node] = ()
     _number: int = 0
 
     def run(self) -> Iterator[Case | None]:
@@ -88,7 +84,9 @@ class TreeSearch:
         if self.statement.zone.is_empty:
             self.cover = Cover((None,))
             return
-        self._zones = TreeZones(self.statement, self.statement.axes(_condition_breaks(self.statement)))
+        formulas = [*self.statement.conditions, *(each.where for each in self.statement.forbidden)]
+        breaks = condition_breaks(formulas, self.statement.zone)
+        self._zones = TreeZones(self.statement, self.statement.axes(breaks))
         self._axes = self._zones.axes
         self._rules = cache(self._rules_of)
         self._cut_at = _cuts(self._zones)
@@ -97,15 +95,15 @@ class TreeSearch:
         yield from self._judge([root])
         size = _FIRST
         while self._open:
+            yield self._dived(self._open[0][2])
             best = [heapq.heappop(self._open)[2] for _ in range(min(size, len(self._open)))]
             size = min(2 * size, _BATCH)
-            yield self._dived(best[0])
             parts: list[_Node] = []
             for node in best:
                 assert node.zone is not None and node.cut is not None  # it is open
-                node.parts = tuple(_Node(each) for each in self._zones.cut(node.zone, node.cut))  # type: ignore[assignment]
-                node.zone = None
-                parts += node.parts or ()
+                first, second = self._zones.cut(node.zone, node.cut)
+                node.zone, node.parts = None, (_Node(first), _Node(second))
+                parts += node.parts
             yield from self._judge(parts)
         if not self._stuck:
             self.cover = Cover(tuple(_steps(root)))
@@ -113,7 +111,8 @@ class TreeSearch:
     @property
     def share(self) -> float:
         """The share of the set that is open: of all values of the variables, whatever the conditions."""
-        found = [node.zone for _, _, node in self._open if node.zone is not None] + self._stuck
+        nodes = [node for _, _, node in self._open] + [node for node in self._judged if node.cut is None]
+        found = [node.zone for node in nodes if node.zone is not None] + self._stuck
         if not found:
             return 1.0 if self.cover is None else 0.0
         low, high = (np.stack([getattr(each, end) for each in found]) for end in ("low", "high"))
@@ -132,6 +131,7 @@ class TreeSearch:
 
     def _judge(self, nodes: Sequence[_Node]) -> Iterator[Case | None]:
         """Close nodes, or queue them with a cut; where all leaves are known, look for a case."""
+        self._judged = nodes
         is_open = self._zones.open_ones([node.zone for node in nodes if node.zone is not None])
         by_target: dict[int, list[_Node]] = {}
         for node, own in zip(nodes, is_open, strict=True):
@@ -429,97 +429,3 @@ def _separating(
     cell = (whose[kept], position[kept])
     axis[cell], rank[cell], is_cut[cell] = distinct[kept] // width % axes, distinct[kept] % width, True
     return axis, rank, is_cut
-
-
-# Cases and cuts by the conditions alone
-
-
-def _condition_breaks(statement: TreeStatement) -> Iterator[Cut]:
-    """Where comparisons of one variable with a number change."""
-    formulas = [*statement.conditions, *(each.where for each in statement.forbidden)]
-    for formula in formulas:
-        for each in comparisons(formula):
-            if len(each.quantity.terms) != 1:
-                continue
-            ((variable, factor),) = each.quantity.terms
-            values = statement.zone.values[variable]
-            if isinstance(values, Span):
-                at = exact(-Fraction(each.quantity.constant) / Fraction(factor))
-                yield Cut(variable, at)
-                first, _ = values.cut(at)
-                if not first.is_empty and first.high == at:
-                    step = Span(values.low, at, values.grid)
-                    yield Cut(variable, _before(step))
-
-
-def _before(values: Span) -> Number:
-    """The number before the last one of a span."""
-    high = values.high
-    return (
-        high - 1
-        if isinstance(high, int) and values.grid.value == "whole"
-        else exact(float(np.nextafter(float(high), -np.inf)))
-    )
-
-
-def undecided(formulas: Sequence[Formula], zone: Zone) -> Iterator[Comparison]:
-    """The comparisons that a zone leaves undecided, in formulas that it leaves undecided."""
-    for formula in formulas:
-        if formula.over(zone) is None:
-            yield from (each for each in comparisons(formula) if each.over(zone) is None)
-
-
-def candidates(formulas: Sequence[Formula], zone: Zone) -> Iterator[Case]:
-    """Cases of a zone that may satisfy formulas: each undecided comparison pushed to either side."""
-    open_ones = list(undecided(formulas, zone))
-    for side in (-1, 1):
-        pull: dict[int, Number] = {}
-        for each in open_ones:
-            for variable, factor in each.quantity.terms:
-                pull[variable] = pull.get(variable, 0) + factor
-        yield tuple(
-            values.low if side * pull.get(number, 0) >= 0 else values.high
-            for number, values in enumerate(zone.values)
-        )
-
-
-def condition_cut(formulas: Sequence[Formula], zone: Zone) -> Cut | None:
-    """A cut that brings a formula closer to being decided; None if there is none."""
-    for each in undecided(formulas, zone):
-        quantity = each.quantity
-        wide = [variable for variable, _ in quantity.terms if not zone.values[variable].is_single]
-        if not wide:
-            continue
-        variable = max(wide, key=lambda number: zone.values[number].size)
-        values = zone.values[variable]
-        if isinstance(values, Options):
-            return Cut(variable, _option(each, values))
-        if len(quantity.terms) == 1:
-            at = exact(-Fraction(quantity.constant) / Fraction(quantity.terms[0][1]))
-            cut = _proper(variable, at, values) or _proper(variable, at - 1, values)
-            if cut is not None:
-                return cut
-        return _proper(variable, values.middle(), values)
-    return None
-
-
-def _option(comparison: Comparison, values: Options) -> int:
-    """A value of a choice on the smaller side of a comparison, if the comparison separates the values."""
-    if len(comparison.quantity.terms) == 1:
-        ((_, factor),) = comparison.quantity.terms
-        holds = {
-            each: comparison.sign.holds(comparison.quantity.constant + factor * each)
-            for each in sorted(values.left)
-        }
-        for side in (True, False):
-            alike = [each for each, held in holds.items() if held is side]
-            if len(alike) == 1:
-                return alike[0]
-    return min(values.left)
-
-
-def _proper(variable: int, at: Number, values: Span) -> Cut | None:
-    """The cut, if each of its parts has something that the other has not; otherwise None."""
-    first, second = values.cut(at)
-    is_proper = not first.is_empty and not second.is_empty and first != values and second != values
-    return Cut(variable, at) if is_proper else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dokimos.checker.lemmas.zones import Cover, Cut, Options, Span, Zone
-from dokimos.engine.tree_search import undecided
+from dokimos.engine.condition_cases import undecided
 from dokimos.laws.proving.case_tables import CaseTables, Table
 from dokimos.laws.proving.network_closing import NetworkCloser
 from dokimos.laws.proving.question import LawQuestion
