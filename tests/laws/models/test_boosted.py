@@ -188,6 +188,21 @@ def test_lightgbm_adds_up_to_the_same_bits(missing: bool) -> None:
     assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
 
 
+def test_numbers_that_lightgbm_takes_for_0() -> None:
+    lightgbm = _lightgbm()
+    rng = np.random.default_rng(2)
+    records = rng.integers(-2, 3, (800, 3)).astype(np.float64)
+    labels = ((records == 0).sum(axis=1) + rng.normal(size=800) * 0.2 > 1).astype(np.int64)
+    fitted = lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, num_threads=1).fit(records, labels)
+    trees = read_lightgbm(fitted.booster_, names=[])
+    assert trees is not None
+    tiny = float(np.float32(1e-35))
+    near = [-1e-30, -tiny, -1e-36, -5e-324, 0.0, 5e-324, 1e-36, tiny, 1e-30, -2.0, 2.0, np.nan]
+    near += [float(np.nextafter(each, end)) for each in (-tiny, tiny) for end in (-1, 1)]
+    rows = rng.choice(near, (4000, 3))
+    assert np.array_equal(trees(rows)[:, 1], fitted.booster_.predict(rows, raw_score=True))
+
+
 @pytest.mark.parametrize("way", ["classifier", "booster", "file"])
 def test_a_constraint_of_lightgbm_is_proven_and_without_it_violated(way: str, tmp_path: Path) -> None:
     lightgbm = _lightgbm()

@@ -16,6 +16,8 @@ from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
 _MOST = np.finfo(np.float64).max
 #: A probability is above ½ for every margin from here on.
 _CLEARLY = 2.0**-10
+#: Numbers of this size and below are 0 to lightgbm.
+_TINY = float(np.float32(1e-35))
 
 
 def read_hist(estimator: Any, classes: tuple[float | str, ...], names: list[str]) -> Ensemble | None:
@@ -159,7 +161,8 @@ def read_lightgbm(booster: Any, *, names: list[str]) -> Ensemble | None:
     """The trees of a Booster for two classes (`binary`) of lightgbm; None for any other.
 
     Records are doubles and go left up to a threshold; the values of the leaves, to which the base was added
-    when they were fitted, are added in doubles. Where no value was missing, a missing one is taken for 0.
+    when they were fitted, are added in doubles. Where no value was missing, a missing one is taken for 0;
+    so are tiny numbers.
     None where 0 is taken for missing, with categories, and with linear models in the leaves.
     """
     try:
@@ -209,6 +212,9 @@ def _lightgbm_tree(fields: dict[str, str]) -> DecisionTree | None:
     value = np.zeros((2 * count + 1, 2))
     value[count:, 1] = values
     goes_left = np.where(missing == 2, (kinds & 2) > 0, at >= 0)
+    # Numbers up to _TINY in size are taken for 0: they all go left up to a threshold from 0 on, else right.
+    at = np.where((at >= 0) & (at < _TINY), _TINY, at)
+    at = np.where((at < 0) & (at >= -_TINY), np.nextafter(-_TINY, -np.inf), at)
     return DecisionTree(
         np.concatenate([feature, np.full(count + 1, LEAF)]),
         np.concatenate([at, np.zeros(count + 1)]),

@@ -200,8 +200,8 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
             if ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
                 row = int(np.argmax(ours != theirs))
                 raise InputError(
-                    f"{model.name}: read as trees, it adds up to {ours[row]!r} where the library has "
-                    f"{theirs[row]!r}, at {_shown(rows[row], layout)}; it is not used. Please report it."
+                    f"{model.name}: read as trees, it adds up to {float(ours[row])!r} where the library has "
+                    f"{float(theirs[row])!r}, at {_shown(rows[row], layout)}; it is not used. Please report it."
                 )
     expect_same_decisions(
         model.original,
