@@ -199,9 +199,10 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
             ours = scores(rows)[:, -1]
             if ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
                 row = int(np.argmax(ours != theirs))
+                sums = f"adds up to {float(ours[row])!r} where the library has {float(theirs[row])!r}"
                 raise InputError(
-                    f"{model.name}: read as trees, it adds up to {float(ours[row])!r} where the library has "
-                    f"{float(theirs[row])!r}, at {_shown(rows[row], layout)}; it is not used. Please report it."
+                    f"{model.name}: read as trees, it {sums}, at {_shown(rows[row], layout)}; it is not "
+                    "used. Please report it."
                 )
     expect_same_decisions(
         model.original,
