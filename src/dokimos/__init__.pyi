@@ -17,6 +17,7 @@ from dokimos.api.families import list_families as list_families
 from dokimos.api.families import list_suites as list_suites
 from dokimos.api.gate import gate as gate
 from dokimos.api.gate import write_gate as write_gate
+from dokimos.api.law_checks import check_proofs as check_proofs
 from dokimos.api.law_export import ask_law as ask_law
 from dokimos.api.law_export import export_law as export_law
 from dokimos.api.law_models import convert_model as convert_model
@@ -24,7 +25,6 @@ from dokimos.api.law_models import fuzz_domain as fuzz_domain
 from dokimos.api.law_models import init_laws as init_laws
 from dokimos.api.law_models import repair_law as repair_law
 from dokimos.api.law_proofs import VerifiedLaw as VerifiedLaw
-from dokimos.api.law_proofs import check_proofs as check_proofs
 from dokimos.api.law_proofs import verify_law as verify_law
 from dokimos.api.law_rows import verify_law_rows as verify_law_rows
 from dokimos.api.laws import TestedLaws as TestedLaws

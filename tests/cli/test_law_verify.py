@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -83,7 +86,12 @@ def test_proofs_that_were_tampered_with(folder: Path) -> None:
     run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
     proof = out / "income.json"
     held = json.loads(proof.read_text())
-    proof.write_text(json.dumps(held | {"cover": [None]}))
+    proof.write_text(json.dumps(held | {"cover": [[1, "50"], None]}))
+    done = check("--allow-code", proof)
+    assert done.exit_code == 1 and "ends before all zones are leaves" in done.stdout
+    content = (folder / "falling.json").read_bytes()
+    false = held | {"model": str(folder / "falling.json"), "model_sha256": sha256(content).hexdigest()}
+    proof.write_text(json.dumps(false))
     done = check("--allow-code", proof)
     assert done.exit_code == 1 and "not shown to have no violation" in done.stdout
     for claim in ({"over": "every universe"}, {"semantics": "over the reals and in float32"}):
@@ -94,6 +102,8 @@ def test_proofs_that_were_tampered_with(folder: Path) -> None:
     for wrong in ({"text": held["text"].replace("<=", ">=")}, {"format": "x"}, *damaged):
         proof.write_text(json.dumps(held | wrong))
         assert isinstance(check("--allow-code", proof).exception, InputError)
+    proof.write_text(json.dumps(held)[:-40])
+    assert isinstance(check("--allow-code", proof).exception, InputError)
 
 
 def test_laws_around_rows(folder: Path) -> None:
@@ -186,3 +196,39 @@ def test_several_laws_are_counted_and_what_cannot_be_decided_says_why(folder: Pa
     assert done.exit_code == 1
     assert "squared.law: refused: `*` here is not linear in the features (line 3" in done.stdout
     assert "2 laws: 1 proven, 1 refused" in done.stdout
+
+
+CHECK = """
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, sep="\\n"))
+sys.argv[1:] = ["check", {proof!r}, "--allow-code"]
+from dokimos.__main__ import main
+main()
+"""
+#: What looks for proofs or violations of laws on trees and networks.
+SEARCH = (
+    "torch",
+    "onnxruntime",
+    "dokimos.engine",
+    "dokimos.constructions",
+    "dokimos.laws.proving.case_tables",
+    "dokimos.laws.proving.network_search",
+    "dokimos.laws.proving.row_deciding",
+    "dokimos.laws.proving.tree_deciding",
+    "dokimos.laws.proving.verifying",
+)
+
+
+def test_a_proof_is_checked_again_without_anything_that_looks_for_one(folder: Path) -> None:
+    done = run(
+        "verify", folder / "income.law", "--model", folder / "rising.json", "--out", folder / "proofs"
+    )
+    assert done.exit_code == 0, done.output
+    proof = folder / "proofs" / "income.json"
+    checked = subprocess.run(
+        [sys.executable, "-c", CHECK.format(proof=str(proof))], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    loaded = checked.stdout.split()
+    assert "dokimos.checker.trees.covers" in loaded
+    assert [name for name in loaded if name.startswith(SEARCH)] == []

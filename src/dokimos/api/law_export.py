@@ -16,6 +16,7 @@ from dokimos.api.campaigns import run
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
+from dokimos.checker.lemmas.zones import Number, exact
 from dokimos.core.errors import InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
@@ -35,7 +36,6 @@ from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.row_zones import CaseReplay, Tolerance
 from dokimos.laws.proving.row_zones import chosen as chosen_option
 from dokimos.laws.proving.searching import ExactCase
-from dokimos.laws.proving.zones import Number, exact
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.folder import Suite

@@ -22,7 +22,8 @@ from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.proving.rechecking import planned
 from dokimos.laws.proving.results import VerifySettings
-from dokimos.laws.proving.row_files import RowDecision, RowsDecision, known_rows, save_rows, verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
+from dokimos.laws.proving.row_files import RowDecision, RowsDecision, known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
 
 

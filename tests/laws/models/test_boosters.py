@@ -75,8 +75,13 @@ def test_its_columns_are_found_by_name() -> None:
     assert model.predict(np.array([[3.0, 1.0]])).tolist() == [2.0]
 
 
-def test_its_files_are_not_read_and_the_way_is_shown(tmp_path: Path) -> None:
+def test_its_files_are_read_only_by_itself_and_the_way_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "model.json").write_text('{"learner": {"attributes": {}}, "version": [3, 0, 0]}')
+    with pytest.raises(InputError, match=r"xgboost does not load it"):
+        load_model(tmp_path / "model.json", None)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(InputError, match=r"a model of xgboost; load it in a Python file"):
         load_model(tmp_path / "model.json", None)
 

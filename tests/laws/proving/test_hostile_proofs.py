@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dokimos.checker.lemmas.zones import Cover, Cut, Grid, Options, Span, Zone, exact
 from dokimos.core.errors import InvalidProof
 from dokimos.laws import real
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.question import Cover, Cut, LawQuestion, ZoneCloser, check_cover
+from dokimos.laws.proving.question import LawQuestion, ZoneCloser, check_cover
 from dokimos.laws.proving.rechecking import state_law
-from dokimos.laws.proving.tree_search import TreeReach
-from dokimos.laws.proving.zones import Grid, Options, Span, Zone
+from dokimos.laws.proving.tree_questions import sum_of_trees
 from tests.laws.proving.small import LAWS, MORE, SET, forest, plan
 from tests.laws.proving.test_networks import model_of, network, searched, stated
 from tests.laws.proving.test_trees import _all_cases, _stated, _violations
@@ -106,14 +106,15 @@ def test_no_made_up_proof_of_a_violated_law_on_trees_is_accepted(text: str) -> N
     rng, violated, accepted = random.Random(2), 0, 0
     for seed in range(6):
         ensemble = forest(seed, trees=1 + seed % 2, depth=1 + seed % 3)
-        question, closer = _stated(plan(text), ensemble)
+        asked = _stated(plan(text), ensemble)
+        question = asked.question
         is_violated = _violations(question, ensemble) > 0
         violated += is_violated
         for cover in [*(_made_up(question.zone, rng, 60) for _ in range(8)), Cover((None,))]:
-            is_accepted = _accepts(question, cover, closer)
+            (is_accepted,) = asked.proven([(question.zone, cover)])
             assert not (is_accepted and is_violated)
             accepted += is_accepted
-        assert _accepts(question, _fine(question.zone), closer) is not is_violated
+        assert asked.proven([(question.zone, _fine(question.zone))]) == [not is_violated]
     assert violated > 0
 
 
@@ -156,9 +157,9 @@ def test_a_feature_of_doubles_is_cut_between_neighbours() -> None:
         right=np.array([2, 1, 2]),
         value=np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
     )
-    reach = TreeReach(Ensemble([one], inputs=1, base=[0.0, 0.0]), layout)
-    below, above = Span(0, 1, Grid.DOUBLE).cut(reach.tests[0][0].at)  # type: ignore[union-attr]
-    assert below.high == reach.tests[0][0].at and float(above.low) == np.nextafter(0.1, 1)  # type: ignore[union-attr]
+    last = exact(float(sum_of_trees(Ensemble([one], inputs=1, base=[0.0, 0.0]), layout).last[0]))
+    below, above = Span(0, 1, Grid.DOUBLE).cut(last)
+    assert below.high == last and float(above.low) == np.nextafter(0.1, 1)
 
 
 def test_another_law_is_not_proven_by_the_same_cuts() -> None:

@@ -21,7 +21,8 @@ from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_files import known_rows, save_rows, verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
+from dokimos.laws.proving.row_files import known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.reporting.terminal import decision_words

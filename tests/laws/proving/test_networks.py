@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dokimos.checker.lemmas.zones import Cover, Cut
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.models.model_files import onnx_model
@@ -23,7 +24,7 @@ from dokimos.laws.proving.network_closing import (
     products,
 )
 from dokimos.laws.proving.network_search import search_networks
-from dokimos.laws.proving.question import Cover, Cut, check_cover
+from dokimos.laws.proving.question import check_cover
 from dokimos.laws.proving.rechecking import BOTH, REAL, StatedLaw, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.searching import Deadline, SearchEnd

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from dokimos.laws.engine.law_plan import make_plan
-from dokimos.laws.language.parser import parse_law
-from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.translation import translate
-from dokimos.laws.proving.zones import (
+from dokimos.checker.lemmas.zones import (
     FALSE,
     TRUE,
     Comparison,
@@ -23,6 +19,10 @@ from dokimos.laws.proving.zones import (
     Zone,
     simplified,
 )
+from dokimos.laws.engine.law_plan import make_plan
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.translation import translate
 from tests.laws import toy
 from tests.laws.proving.small import BY, LATER, MORE, OTHER, SAME, plan
 

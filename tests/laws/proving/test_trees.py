@@ -8,18 +8,19 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dokimos.checker.lemmas.zones import Cover, Cut, Grid, Options, Span
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import Cover, Cut, LawQuestion, check_cover
+from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.searching import Deadline
-from dokimos.laws.proving.tree_search import TreeCloser, TreeReach, search_trees
+from dokimos.laws.proving.searching import Deadline, SearchEnd
+from dokimos.laws.proving.tree_deciding import search_trees
+from dokimos.laws.proving.tree_questions import TreeQuestion
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.proving.zones import Grid, Options, Span
 from tests.laws.proving.small import LAWS, MORE, domain, forest, plan
 from tests.laws.toy import law
 
@@ -44,34 +45,36 @@ def _violations(question: LawQuestion, ensemble: Ensemble) -> int:
     return sum(map(question.is_violated, cases, zip(*decisions, strict=True)))
 
 
-def _stated(made: LawPlan, ensemble: Ensemble) -> tuple[LawQuestion, TreeCloser]:
+def _stated(made: LawPlan, ensemble: Ensemble) -> TreeQuestion:
     stated = state_law(made, Model("trees", ensemble, ensemble.decide, made_of=ensemble))
-    assert isinstance(stated.closer, TreeCloser)
-    return stated.question, stated.closer
+    assert isinstance(stated.closer, TreeQuestion)
+    return stated.closer
+
+
+def _searched(asked: TreeQuestion, seconds: float = 60.0) -> SearchEnd:
+    return search_trees(asked.statement(), lambda _: True, Deadline.after(seconds))[1]
 
 
 @pytest.mark.parametrize("text", LAWS)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_answer_is_that_of_all_cases(text: str, seed: int) -> None:
     ensemble = forest(seed, trees=1 + seed % 3, depth=2)
-    question, closer = _stated(
-        plan(text, 'paid == 0 ==> kind == "none"' if seed % 2 else "points >= 0"), ensemble
-    )
-    end = search_trees(question, closer.reach, Deadline.after(60))
+    asked = _stated(plan(text, 'paid == 0 ==> kind == "none"' if seed % 2 else "points >= 0"), ensemble)
+    question, end = asked.question, _searched(asked)
     if _violations(question, ensemble):
         assert end.cover is None and end.case is not None
         rows = np.stack([question.columns(record, end.case) for record in question.records])
         assert question.is_violated(end.case, ensemble(rows).argmax(axis=1).tolist())
     else:
         assert end.case is None and end.cover is not None
-        check_cover(question, end.cover, closer)
+        asked.check(end.cover)
 
 
 def test_both_answers_are_among_these() -> None:
     found = set()
     for seed in range(4):
-        question, closer = _stated(plan(MORE), forest(seed, trees=1 + seed % 3, depth=2))
-        found.add(search_trees(question, closer.reach, Deadline.after(60)).cover is None)
+        asked = _stated(plan(MORE), forest(seed, trees=1 + seed % 3, depth=2))
+        found.add(_searched(asked).cover is None)
     assert found == {True, False}
 
 
@@ -88,26 +91,36 @@ def _monotone() -> Ensemble:
 
 
 def test_a_proof_is_refused_that_is_no_cover_or_of_another_model() -> None:
-    question, closer = _stated(plan(MORE), _monotone())
-    end = search_trees(question, closer.reach, Deadline.after(60))
+    asked = _stated(plan(MORE), _monotone())
+    end = _searched(asked)
     assert end.cover is not None
-    check_cover(question, end.cover, closer)
+    asked.check(end.cover)
     steps = end.cover.steps
-    wrong = [steps[:-1], (*steps, None), (None,), (), (Cut(99, 1), None, None), (Cut(-1, 1), None, None)]
+    wrong = [steps[:-1], (*steps, None), (), (Cut(99, 1), None, None), (Cut(-1, 1), None, None)]
     for each in wrong:
         with pytest.raises(InvalidProof):
-            check_cover(question, Cover(each), closer)
+            asked.check(Cover(each))
     falling = Ensemble(
         [replace(_monotone().trees[0], value=_monotone().trees[0].value[:, ::-1])], inputs=5, base=[0.0] * 3
     )
     with pytest.raises(InvalidProof):
-        check_cover(question, end.cover, TreeCloser(question, TreeReach(falling, question.layout)))
+        TreeQuestion(asked.question, falling).check(end.cover)
+
+
+def _needing_cuts() -> TreeQuestion:
+    """A law that holds of a sum of trees, none of which is monotone by itself."""
+    for seed in range(1000):
+        asked = _stated(plan(MORE), forest(seed, trees=3, depth=2, classes=2))
+        end = _searched(asked)
+        if end.cover is not None and end.cover.leaves > 3:
+            return asked
+    raise AssertionError("no such forest was drawn")
 
 
 def test_leaving_out_any_cut_of_a_proof_is_noticed() -> None:
     """A tree of cuts with one subtree made a leaf is refused, or that leaf is closed by itself."""
-    question, closer = _stated(plan(MORE), _monotone())
-    end = search_trees(question, closer.reach, Deadline.after(60))
+    asked = _needing_cuts()
+    end = _searched(asked)
     assert end.cover is not None
     refused = 0
     for start, step in enumerate(end.cover.steps):
@@ -119,7 +132,7 @@ def test_leaving_out_any_cut_of_a_proof_is_noticed() -> None:
             stop += 1
         pruned = Cover((*end.cover.steps[:start], None, *end.cover.steps[stop:]))
         try:
-            check_cover(question, pruned, closer)
+            asked.check(pruned)
         except InvalidProof:
             refused += 1
     assert refused > 0
@@ -131,8 +144,7 @@ def test_ties_go_to_the_first_class() -> None:
         [replace(forest(1, depth=1, classes=2).trees[0], value=np.ones((3, 2)))], inputs=5, base=[0.0, 0.0]
     )
     for ensures, violated in (("d1 == 0", False), ("d1 == 1", True)):
-        question, closer = _stated(plan(f"{MORE} ENSURES {ensures}"), tied)
-        assert (search_trees(question, closer.reach, Deadline.after(60)).cover is None) is violated
+        assert (_searched(_stated(plan(f"{MORE} ENSURES {ensures}"), tied)).cover is None) is violated
 
 
 def test_thresholds_of_trees_that_round_to_float32() -> None:
@@ -142,15 +154,15 @@ def test_thresholds_of_trees_that_round_to_float32() -> None:
     with pytest.raises(Refusal, match="float32"):
         assert beyond.layout is not None
         wide = replace(beyond.layout.features[0], high=2**24 + 1)
-        TreeReach(made, type(beyond.layout)([wide, *beyond.layout.features[1:]]))
+        layout = type(beyond.layout)([wide, *beyond.layout.features[1:]])
+        TreeQuestion(replace(_stated(plan(MORE), made).question, layout=layout), made)
     span = Span(0, 10, Grid.DOUBLE)
     first, second = span.cut(1)
     assert first.high == 1 and second.low > 1 and float(second.low) == np.nextafter(1.0, 2.0)
 
 
 def test_time_that_is_over_leaves_a_share_open() -> None:
-    question, closer = _stated(plan(MORE), forest(3, depth=5))
-    end = search_trees(question, closer.reach, Deadline(0.0))
+    end = _searched(_stated(plan(MORE), forest(3, depth=5)), seconds=-1.0)
     assert end.cover is None and end.case is None and end.share == 1.0
 
 

@@ -14,6 +14,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
+from dokimos.laws.models.boosted import read_hist
 from dokimos.laws.models.tested_model import Rows
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 
@@ -283,7 +284,8 @@ def native_predict(
     def predict(records: NDArray[Any]) -> NDArray[Any]:
         try:
             with np.errstate(over="ignore"):
-                rows = np.asarray(np.asarray(records)[:, columns], dtype=np.float32)
+                kind = np.float32 if ensemble.single else np.float64
+                rows: NDArray[Any] = np.asarray(np.asarray(records)[:, columns], dtype=kind)
         except (IndexError, TypeError, ValueError):
             return original(records)
         is_plain = np.isfinite(rows) | np.isnan(rows) if ensemble.takes_missing else np.isfinite(rows)
@@ -313,6 +315,8 @@ def _ensemble(estimator: Any, kind: str) -> Ensemble | None:
             takes_missing=_allows_nan(members[0]),
             names=names,
         )
+    if kind == "HistGradientBoostingClassifier":
+        return read_hist(estimator, classes, names)
     if kind in _BOOSTED:
         members = estimator.estimators_
         scores = members.shape[1]

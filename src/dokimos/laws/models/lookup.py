@@ -20,8 +20,11 @@ from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.functions import load_module
 from dokimos.laws.models.model_files import (
     JOBLIB,
+    LIGHTGBM,
+    LIGHTGBM_HEAD,
     XGBOOST,
     in_python,
+    lightgbm_model,
     onnx_model,
     read_pickle,
     tree_model,
@@ -82,7 +85,7 @@ _POLICY = ".zip"
 _ELSEWHERE = {
     ".ubj": XGBOOST,
     ".bst": XGBOOST,
-    ".txt": in_python("lightgbm", "lightgbm.Booster(model_file=…)"),
+    ".txt": LIGHTGBM,
     ".pt": in_python("torch", "torch.jit.load(…), or the module with its weights"),
     ".pth": in_python("torch", "the module with its weights"),
     ".h5": in_python("keras", "keras.models.load_model(…)"),
@@ -106,10 +109,13 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         _expect_file(path, domain)
         if path.suffix == ".py":
             raise InputError(f"{path}: this is a Python file; name the model in it, as {path}:NAME.")
+        content = read_whole(path)
+        if path.suffix == ".txt" and content.startswith(LIGHTGBM_HEAD):
+            return lightgbm_model(content, domain, name=str(path))
         if path.suffix in _ELSEWHERE:
             raise InputError(f"{path}: by its name, this is a model of {_ELSEWHERE[path.suffix]}.")
         read = tree_model if path.suffix == ".json" else onnx_model
-        return read(read_whole(path), domain, name=str(path))
+        return read(content, domain, name=str(path))
     if not allow_code:
         raise InputError(f"{text}: this is Python code, which `allow_code=False` refuses to run.")
     if name:

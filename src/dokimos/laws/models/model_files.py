@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
+from dokimos.laws.models.objects import booster_model
 from dokimos.laws.models.tested_model import (
     ClassScores,
     Model,
@@ -146,6 +148,9 @@ def in_python(package: str, call: str) -> str:
 
 
 XGBOOST: str = in_python("xgboost", "xgboost.Booster(model_file=…)")
+LIGHTGBM = in_python("lightgbm", "lightgbm.Booster(model_file=…)")
+#: How a text file of lightgbm begins.
+LIGHTGBM_HEAD = b"tree\nversion="
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
@@ -184,7 +189,7 @@ def _expect_modest(content: bytes, name: str) -> None:
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of a file of trees. Raises InputError."""
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
-        raise InputError(f"{name}: is a model of {XGBOOST}.")
+        return _xgboost_model(content, domain, name=name)
     ensemble = read_trees(content, name=name)
     own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
     decide = decision_of(domain) if own else ensemble.decide
@@ -204,6 +209,38 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         network_classes(scores, ensemble.classes),
         made_of=placed_trees(ensemble, columns, domain),
     )
+
+
+def lightgbm_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in a text file of lightgbm, where that is installed. Raises InputError."""
+    load = lambda package: package.Booster(model_str=content.decode())  # noqa: E731
+    return _library_model("lightgbm", LIGHTGBM, load, content, domain, name)
+
+
+def _xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in a JSON file of xgboost, where that is installed. Raises InputError."""
+
+    def load(package: Any) -> Any:
+        booster = package.Booster()
+        booster.load_model(bytearray(content))
+        return booster
+
+    return _library_model("xgboost", XGBOOST, load, content, domain, name)
+
+
+def _library_model(
+    library: str, hint: str, load: Callable[[Any], Any], content: bytes, domain: Domain | None, name: str
+) -> Model:
+    try:
+        booster = load(importlib.import_module(library))
+    except ImportError:
+        raise InputError(f"{name}: is a model of {hint}; or pip install {library}, to read it.") from None
+    except Exception as problem:  # whatever the library raises
+        said = " ".join(str(problem).split())[:200]
+        raise InputError(f"{name}: {library} does not load it: {said}.") from None
+    found = booster_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
+    assert found is not None  # it is a Booster
+    return found
 
 
 def warn_of_code(path: Path, what: str) -> None:

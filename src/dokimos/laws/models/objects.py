@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
+from dokimos.laws.models.boosted import margins_of, read_lightgbm, read_xgboost
 from dokimos.laws.models.estimators import (
+    fitted_names,
     handing,
     is_booster,
     native_predict,
@@ -31,6 +34,7 @@ from dokimos.laws.models.tested_model import (
     estimator_classes,
     network_classes,
 )
+from dokimos.laws.models.trees import Ensemble
 
 # Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies
 
@@ -58,7 +62,17 @@ def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str |
             return np.stack([1 - found, found], axis=1)
         return found.astype(np.int64) if objective == "multi:softmax" else found
 
-    return Model(name, scores, decision_of(domain), sha256, network_classes(scores))
+    found = Model(name, scores, decision_of(domain), sha256, network_classes(scores))
+    trees = _booster_trees(given, fitted_names(given))
+    columns = None if trees is None else plain_columns(trees.names, domain, name=name)
+    if trees is None or columns is None:
+        return found
+    return replace(
+        found,
+        made_of=placed_trees(trees, columns, domain),
+        original=found.predict,
+        margins=margins_of(given, hand),
+    )
 
 
 def _of_xgboost(booster: Any) -> tuple[Callable[[Any], Any], str]:
@@ -99,7 +113,8 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         def predict(records: Rows) -> NDArray[Any]:
             return _first(given.predict(hand(records), **options))
 
-        trees = read_sklearn(given)
+        booster = _classifier_booster(given)
+        trees = read_sklearn(given) if booster is None else _booster_trees(booster, fitted_names(given))
         columns = None if trees is None else plain_columns(trees.names, domain, name=name)
         if trees is None or columns is None:
             return Model(name, predict, decision_of(domain), sha256, classes)
@@ -111,12 +126,27 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
             classes,
             made_of=placed_trees(trees, columns, domain),
             original=predict,
+            margins=None if booster is None else margins_of(booster, hand),
         )
     if not callable(given):
         raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
     if getattr(given, "batched", False):
         return Model(name, lambda records: np.asarray(given(records)), decision_of(domain), sha256)
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
+
+
+def _classifier_booster(given: Any) -> Any:
+    """The Booster of a fitted classifier of xgboost or lightgbm for the classes 0 and 1."""
+    if np.asarray(getattr(given, "classes_", ())).tolist() != [0, 1]:
+        return None
+    if type(given).__name__ == "XGBClassifier" and not given.early_stopping_rounds:
+        return given.get_booster()
+    return given.booster_ if type(given).__name__ == "LGBMClassifier" else None
+
+
+def _booster_trees(booster: Any, names: list[str]) -> Ensemble | None:
+    read = read_xgboost if is_booster(booster, "xgboost") else read_lightgbm
+    return read(booster, names=names)
 
 
 def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:

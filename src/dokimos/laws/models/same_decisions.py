@@ -190,17 +190,29 @@ def expect_faithful_trees(model: Model, layout: Layout | None, data: Rows | None
         return False
     special = thresholds_of(trees)
 
-    def made(rows: Rows) -> NDArray[Any]:
+    def scores(rows: Rows) -> NDArray[Any]:
         numbers = np.zeros((len(rows), width))
         for column in special:
             numbers[:, column] = rows[:, column].astype(np.float64)
-        return trees.decide(trees(numbers))
+        return trees(numbers)
 
+    cases = random_cases(data, layout, width, special)
+    if model.margins is not None:
+        for rows in (each for each in (data, cases) if each is not None and len(each)):
+            theirs = np.asarray(model.margins(rows)).ravel()
+            ours = scores(rows)[:, -1]
+            if ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
+                row = int(np.argmax(ours != theirs))
+                sums = f"adds up to {float(ours[row])!r} where the library has {float(theirs[row])!r}"
+                raise InputError(
+                    f"{model.name}: read as trees, it {sums}, at {_shown(rows[row], layout)}; it is not "
+                    "used. Please report it."
+                )
     expect_same_decisions(
         model.original,
-        made,
+        lambda rows: trees.decide(scores(rows)),
         data,
-        random_cases(data, layout, width, special),
+        cases,
         what=f"{model.name}: read as trees, it",
         layout=layout,
     )

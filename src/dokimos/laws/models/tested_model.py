@@ -127,6 +127,8 @@ class Model:
     made_of: Ensemble | bytes | None = None
     #: What `made_of` was read from, which makes one prediction for each record; None for a file's own form.
     original: Callable[[Rows], NDArray[Any]] | None = None
+    #: The last score of each record as the library that `made_of` was read from computes it, if it says so.
+    margins: Callable[[Rows], NDArray[Any]] | None = None
 
     @property
     def classes(self) -> ClassScores:

@@ -47,10 +47,11 @@ class DecisionTree:
 class Ensemble:
     """The function record ↦ (base + scale · (value of tree 1) + scale · (value of tree 2) + …) / divide.
 
-    It is computed in doubles, in this order. With `single`, records are rounded to float32 before they are
-    compared, as scikit-learn does. The decision is the index of the largest score, or the entry of
-    `classes` at that index; a single score is the decision itself. Without `takes_missing`, there is no
-    score for a record with nan. `names` are those of the columns, where they are known.
+    It is computed in doubles, or with `float32_sums` in float32, in this order. With `single`, records are
+    rounded to float32 before they are compared, as scikit-learn does. The decision is the index of the
+    largest score, or the entry of `classes` at that index; a single score is the decision itself. Without
+    `takes_missing`, there is no score for a record with nan. `names` are those of the columns, where they
+    are known.
     """
 
     def __init__(
@@ -62,13 +63,16 @@ class Ensemble:
         scale: float = 1.0,
         divide: float = 1.0,
         single: bool = False,
+        float32_sums: bool = False,
         classes: Sequence[float | str] = (),
         takes_missing: bool = True,
         names: Sequence[str] = (),
     ) -> None:
         self.trees, self.inputs, self.single = tuple(trees), inputs, single
         self.takes_missing, self.names = takes_missing, tuple(names)
-        self.base = np.array(list(base), dtype=np.float64)
+        self.float32_sums = float32_sums
+        self.sums = np.dtype(np.float32 if float32_sums else np.float64)
+        self.base = np.array(list(base), dtype=self.sums)
         self.scale, self.divide, self.classes = scale, divide, tuple(classes)
         kinds = {type(each) for each in self.classes}
         self._classes = np.array(self.classes, dtype=object if len(kinds) > 1 else None)
@@ -83,11 +87,15 @@ class Ensemble:
         self._child = np.stack(children, axis=1).astype(np.int32).ravel()
         self._feature = np.where(is_leaf, 0, feature).astype(np.int32)
         self._threshold = np.concatenate([tree.threshold for tree in self.trees])
-        self._value = scale * np.concatenate([tree.value for tree in self.trees])
+        self._value = self.added(np.concatenate([tree.value for tree in self.trees]))
         self._missing = np.concatenate(
             [np.zeros(len(t.feature), bool) if t.missing_left is None else t.missing_left for t in trees]
         )
         self._depth = max(tree.depth for tree in self.trees)
+
+    def added(self, values: NDArray[np.float64]) -> NDArray[Any]:
+        """What is added for these values of leaves."""
+        return np.asarray(values.astype(self.sums) * self.sums.type(self.scale))
 
     def over(self, columns: Sequence[int], inputs: int) -> Ensemble:
         """The same function of wider records: what was column k is the column `columns[k]`."""
@@ -99,11 +107,12 @@ class Ensemble:
             scale=self.scale,
             divide=self.divide,
             single=self.single,
+            float32_sums=self.float32_sums,
             classes=self.classes,
             takes_missing=self.takes_missing,
         )
 
-    def __call__(self, records: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, records: NDArray[Any]) -> NDArray[Any]:
         """One row of scores for each record.
 
         Raises ValueError if the number of columns is wrong, or a value is missing that must not be.
@@ -116,7 +125,7 @@ class Ensemble:
         made = np.tile(self.base, (len(rows), 1))
         for start in range(0, len(rows), step):
             self._add(rows[start : start + step], made[start : start + step])
-        return made / self.divide
+        return np.asarray(made / self.sums.type(self.divide))
 
     def decide(self, scores: NDArray[Any]) -> NDArray[Any]:
         """The decision for each row of scores."""
@@ -125,7 +134,7 @@ class Ensemble:
         chosen = scores.argmax(axis=1)
         return self._classes[chosen] if self.classes else np.asarray(chosen)
 
-    def _add(self, rows: NDArray[Any], made: NDArray[np.float64]) -> None:
+    def _add(self, rows: NDArray[Any], made: NDArray[Any]) -> None:
         """Walk all trees for all rows at once, step by step, and add up the values of the leaves."""
         flat = rows.ravel()
         starts = (np.arange(len(rows), dtype=np.int32) * self.inputs)[None, :]
@@ -167,6 +176,7 @@ class _TreesForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scale: float = 1.0
     divide: float = 1.0
     float32: bool = False
+    float32_sums: bool | UnsetType = UNSET
     classes: list[bool | int | float | str] = []
     names: list[str] | UnsetType = UNSET
     takes_missing: bool | UnsetType = UNSET
@@ -181,6 +191,7 @@ def write_trees(ensemble: Ensemble) -> bytes:
         scale=ensemble.scale,
         divide=ensemble.divide,
         float32=ensemble.single,
+        float32_sums=ensemble.float32_sums or UNSET,
         classes=list(ensemble.classes),
         names=list(ensemble.names) or UNSET,
         takes_missing=UNSET if ensemble.takes_missing else False,
@@ -231,6 +242,7 @@ def _ensemble(form: _TreesForm) -> Ensemble:
         scale=form.scale,
         divide=form.divide,
         single=form.float32,
+        float32_sums=form.float32_sums is True,
         classes=form.classes,
         takes_missing=form.takes_missing is not False,
         names=names,

@@ -14,10 +14,7 @@ from itertools import combinations, cycle
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.domain.features import Kind
-from dokimos.laws.proving.question import LawQuestion, PredictedRecord
-from dokimos.laws.proving.searching import Deadline, ExactCase
-from dokimos.laws.proving.zones import (
+from dokimos.checker.lemmas.zones import (
     ALWAYS,
     Comparison,
     Every,
@@ -30,6 +27,9 @@ from dokimos.laws.proving.zones import (
     Values,
     exact,
 )
+from dokimos.laws.domain.features import Kind
+from dokimos.laws.proving.question import LawQuestion, PredictedRecord
+from dokimos.laws.proving.searching import Deadline, ExactCase
 
 Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -240,8 +240,8 @@ def is_finite(question: LawQuestion) -> bool:
 
 #: If there are no more cases than this, all are tried.
 _MOST_CASES = 200_000
-#: Cases drawn in all, and at a time.
-_DRAWN, _BATCH = 60_000, 8192
+#: Cases drawn in all, at first, and at a time later.
+_DRAWN, _FIRST, _BATCH = 60_000, 256, 8192
 #: Cases that a search starts with, and that are kept as parents; children per round; rounds without
 #: progress before a restart. Many short searches find more than a few long ones.
 _STARTED, _KEPT, _CHILDREN, _PATIENCE = 512, 192, 2048, 20
@@ -276,23 +276,38 @@ def falsify(
     A case counts only if `confirms` says so. With `draws`, all cases are tried if they are few, otherwise
     random ones; with `guided`, the search continues from the cases nearest to a violation.
     """
-    steps: list[tuple[str, Iterator[Table]]] = []
     rng = np.random.default_rng(seed)
-    are_few = is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES)
-    if draws and are_few:
-        steps.append(("every case", iter((tables.every(),))))
-    elif draws:
-        steps.append(("draws from the ranges", _draws(tables, rng)))
-    if guided and not are_few:
-        steps.append(("a search guided by the margin", _guided(tables, rng, deadline)))
-    for name, batches in steps:
-        for cases in batches:
-            found = _confirmed(tables, cases, confirms)
-            if found is not None:
-                return Falsified(found, name)
-            if deadline.is_over:
-                return None
+    for found in falsifying(tables, confirms, rng) if draws else ():
+        if found is not None or deadline.is_over:
+            return found
+    for cases in _guided(tables, rng, deadline) if guided and not _are_few(tables) else ():
+        case = _confirmed(tables, cases, confirms)
+        if case is not None:
+            return Falsified(case, "a search guided by the margin")
+        if deadline.is_over:
+            return None
     return None
+
+
+def falsifying(
+    tables: CaseTables, confirms: Confirms, rng: np.random.Generator
+) -> Iterator[Falsified | None]:
+    """Try all cases if they are few, otherwise random ones, a few at first, then more at a time."""
+    are_few = _are_few(tables)
+    every = tables.every() if are_few else None
+    total, size, start = _DRAWN if every is None else len(every), _FIRST, 0
+    while start < total:
+        size = min(size, total - start)
+        cases = tables.drawn(rng, size) if every is None else every[start : start + size]
+        case = _confirmed(tables, cases, confirms)
+        yield (
+            None if case is None else Falsified(case, "every case" if are_few else "draws from the ranges")
+        )
+        start, size = start + size, min(2 * size, _BATCH)
+
+
+def _are_few(tables: CaseTables) -> bool:
+    return is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES)
 
 
 def _confirmed(tables: CaseTables, cases: Table, confirms: Confirms) -> ExactCase | None:
@@ -304,11 +319,6 @@ def _confirmed(tables: CaseTables, cases: Table, confirms: Confirms) -> ExactCas
         if confirms(case):
             return case
     return None
-
-
-def _draws(tables: CaseTables, rng: np.random.Generator) -> Iterator[Table]:
-    for start in range(0, _DRAWN, _BATCH):
-        yield tables.drawn(rng, min(_BATCH, _DRAWN - start))
 
 
 def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) -> Iterator[Table]:

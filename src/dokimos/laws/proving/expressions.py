@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.core.errors import InputError
-from dokimos.laws.domain.features import Layout
-from dokimos.laws.engine.law_plan import LawPlan
-from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.syntax import Expression, Position, constant, feature_reference
-from dokimos.laws.proving.zones import (
+from dokimos.checker.lemmas.zones import (
     ALWAYS,
     Comparison,
     Either,
@@ -26,6 +21,11 @@ from dokimos.laws.proving.zones import (
     exact,
     truth,
 )
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Layout
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.syntax import Expression, Position, constant, feature_reference
 
 
 class Refusal(Exception):

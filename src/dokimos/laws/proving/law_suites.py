@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dokimos import __version__
 from dokimos.checker.check import check
+from dokimos.checker.lemmas.zones import Zone
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import read_whole, write_whole
@@ -27,11 +28,10 @@ from dokimos.laws.proving.product_layers import ProductInstance, product_instanc
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_files import verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.verifying import verify_law
-from dokimos.laws.proving.zones import Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import Replayer

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
+from dokimos.checker.lemmas.zones import Comparison, Number, Options, Quantity, Sign, Zone
 from dokimos.checker.proofs.paired_relus import through_slopes
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
-from dokimos.laws.proving.zones import Comparison, Number, Options, Quantity, Sign, Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dokimos.checker.lemmas.zones import Cover, Cut, Options, Span, Zone
+from dokimos.engine.condition_cases import undecided
 from dokimos.laws.proving.case_tables import CaseTables, Table
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import Cover, Cut, LawQuestion
-from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of, undecided
-from dokimos.laws.proving.zones import Options, Span, Zone
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of
 
 #: Zones that are processed together.
 _BATCH = 128

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover, ForbiddenDecisions, Formula, Number, Quantity, Zone
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.proving.zones import Formula, Number, Quantity, Zone
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,6 @@ class PredictedRecord:
 
     name: str
     features: tuple[Quantity, ...]
-
-
-@dataclass(frozen=True)
-class ForbiddenDecisions:
-    """One class for each predicted record, and in which part of the set these decisions violate the law."""
-
-    classes: tuple[int, ...]
-    where: Formula
 
 
 @dataclass(frozen=True)
@@ -107,26 +99,6 @@ class LawQuestion:
 
 #: Zones that are checked at a time.
 _BATCH = 512
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A zone cut in two: the variable, and where."""
-
-    variable: int
-    at: Number
-
-
-@dataclass(frozen=True)
-class Cover:
-    """A tree of cuts in preorder: a cut, all of its first part, then all of its second; None is a leaf."""
-
-    steps: tuple[Cut | None, ...]
-
-    @property
-    def leaves(self) -> int:
-        """How many zones are left uncut."""
-        return sum(step is None for step in self.steps)
 
 
 class ZoneCloser(Protocol):

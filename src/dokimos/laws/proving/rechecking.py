@@ -15,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos import __version__
+from dokimos.checker.lemmas.zones import Cover, Cut, Grid, Number, Zone, exact
 from dokimos.core import strict_json
 from dokimos.core.documents import expect_format
 from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
@@ -37,11 +38,10 @@ from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, NetworkReach
-from dokimos.laws.proving.question import Cover, Cut, LawQuestion, check_cover
+from dokimos.laws.proving.question import LawQuestion, check_covers
 from dokimos.laws.proving.results import LawDecision, VerifySettings
 from dokimos.laws.proving.translation import expect_translatable, translate
-from dokimos.laws.proving.tree_search import TreeCloser, TreeReach
-from dokimos.laws.proving.zones import Grid, Number, exact
+from dokimos.laws.proving.tree_questions import TreeQuestion
 from dokimos.networks.reading.onnx_file import read_onnx
 
 #: The arithmetic in which a proof about a network holds.
@@ -58,21 +58,30 @@ class StatedLaw:
     """
 
     question: LawQuestion
-    closer: TreeCloser | NetworkCloser
+    closer: TreeQuestion | NetworkCloser
     semantics: str
     stricter: NetworkCloser | None = None
     left_out: str = ""
 
     def check(self, cover: Cover) -> str:
         """Check that a cover proves the law, and say in which arithmetic. Raises InvalidProof."""
-        check_cover(self.question, cover, self.closer)
-        if self.stricter is not None:
-            try:
-                check_cover(self.question, cover, self.stricter)
-            except InvalidProof:
-                return self.semantics
-            return BOTH
-        return self.semantics
+        if isinstance(self.closer, TreeQuestion):
+            self.closer.check(cover)
+            return self.semantics
+        claim = (self.question.zone, cover)
+        if not self.proven([claim])[0]:
+            raise InvalidProof("a zone of the cover is not shown to have no violation")
+        return BOTH if self.stricter is not None and self.strictly_proven([claim])[0] else self.semantics
+
+    def proven(self, claims: Sequence[tuple[Zone, Cover]]) -> list[bool]:
+        """Of which zones their covers show that no case violates the law. Raises InvalidProof."""
+        if isinstance(self.closer, TreeQuestion):
+            return self.closer.proven(claims)
+        return check_covers(claims, self.closer)
+
+    def strictly_proven(self, claims: Sequence[tuple[Zone, Cover]]) -> list[bool]:
+        """Of which zones they show it in further arithmetics too. Raises InvalidProof."""
+        return [False] * len(claims) if self.stricter is None else check_covers(claims, self.stricter)
 
 
 def state_law(plan: LawPlan, model: Model) -> StatedLaw:
@@ -86,10 +95,11 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         classes: Sequence[Any] = made_of.classes or range(len(made_of.base))
         question = translate(plan, classes, reals=Grid.DOUBLE)
         data = data_of(plan.domain)
-        closer = TreeCloser(question, TreeReach(made_of, _layout(plan)))
+        asked = TreeQuestion(question, made_of)
         expect_faithful_trees(model, _layout(plan), data)
         left_out = _left_out(_layout(plan), data)
-        return StatedLaw(question, closer, "as the trees compute, in doubles", left_out=left_out)
+        in_words = "float32" if made_of.float32_sums else "doubles"
+        return StatedLaw(question, asked, f"as the trees compute, in {in_words}", left_out=left_out)
     if isinstance(made_of, bytes):
         question = translate(plan, range(_outputs(made_of, model)))
         data = data_of(plan.domain)

@@ -13,10 +13,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import prod
 
-from dokimos.laws.domain.features import Kind, Slot
-from dokimos.laws.proving.expressions import Refusal, float32_end
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.zones import (
+from dokimos.checker.lemmas.zones import (
     Comparison,
     Either,
     Formula,
@@ -28,6 +25,9 @@ from dokimos.laws.proving.zones import (
     Values,
     Zone,
 )
+from dokimos.laws.domain.features import Kind, Slot
+from dokimos.laws.proving.expressions import Refusal, float32_end
+from dokimos.laws.proving.question import LawQuestion
 from dokimos.networks.graph import Network
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 

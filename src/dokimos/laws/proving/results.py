@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from dokimos.checker.lemmas.zones import Cover
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_results import LawResult, LawSettings, LawViolation
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.tested_model import Model
-from dokimos.laws.proving.question import Cover
 
 
 class LawAnswer(Enum):

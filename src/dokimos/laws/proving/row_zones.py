@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dokimos.checker.lemmas.zones import Number, Options, Quantity, Span, Values, Zone, exact
 from dokimos.core.errors import InputError
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
@@ -23,7 +24,6 @@ from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.searching import ExactCase
-from dokimos.laws.proving.zones import Number, Options, Quantity, Span, Values, Zone, exact
 
 #: Larger than every end of a range.
 _BEYOND = 10**400

@@ -7,19 +7,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from dokimos.laws.domain.features import Feature, Kind, Layout
-from dokimos.laws.engine.law_plan import LawPlan
-from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.record_constraints import RECORD, constraints_of
-from dokimos.laws.language.set_conditions import is_over_all_tests
-from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
-from dokimos.laws.proving.question import CaseVariable, ForbiddenDecisions, LawQuestion, PredictedRecord
-from dokimos.laws.proving.zones import (
+from dokimos.checker.lemmas.zones import (
     ALWAYS,
     FALSE,
     Comparison,
     Either,
     Every,
+    ForbiddenDecisions,
     Formula,
     Grid,
     Number,
@@ -34,6 +28,13 @@ from dokimos.laws.proving.zones import (
     simplified,
     with_terms,
 )
+from dokimos.laws.domain.features import Feature, Kind, Layout
+from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.record_constraints import RECORD, constraints_of
+from dokimos.laws.language.set_conditions import is_over_all_tests
+from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
+from dokimos.laws.proving.question import CaseVariable, LawQuestion, PredictedRecord
 
 #: The most combinations of decisions that are enumerated.
 _MOST_COMBINATIONS = 10_000

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
 from dokimos.laws.models.tested_model import Model
-from dokimos.laws.proving.case_tables import CaseTables, falsify
+from dokimos.laws.proving.case_tables import CaseTables, falsify, falsifying
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.network_search import search_networks
@@ -20,7 +22,8 @@ from dokimos.laws.proving.rechecking import StatedLaw, planned, state_law
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.row_zones import CaseReplay
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
-from dokimos.laws.proving.tree_search import TreeCloser, search_trees
+from dokimos.laws.proving.tree_deciding import search_trees
+from dokimos.laws.proving.tree_questions import TreeQuestion
 
 #: The share of the remaining time spent on random draws, and on a guided search, for violations.
 _DRAWING_SHARE, _GUIDED_SHARE = 0.1, 0.5
@@ -68,7 +71,7 @@ def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Dea
 def confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bool]:
     """Tells whether a case violates the law when the model is run; for a network, also exactly."""
     closer = stated.closer
-    if isinstance(closer, TreeCloser):
+    if isinstance(closer, TreeQuestion):
         return replay.violates
     return lambda case: (
         replay.violates(case) and exactly_violated(stated.question, closer.reach, case) is True
@@ -85,13 +88,10 @@ class _Steps:
     confirms: Callable[[ExactCase], bool]
     deadline: Deadline
 
-    def trees(self, closer: TreeCloser) -> Iterator[tuple[str, SearchEnd]]:
-        """All cases or draws, then pairs of leaves."""
-        yield from self._falsified(_DRAWING_SHARE, draws=True, guided=False)
-        end = search_trees(self.stated.question, closer.reach, self.deadline)
-        if end.case is not None and not self.confirms(end.case):
-            end = SearchEnd(share=1.0)
-        yield "leaf pairs", end
+    def trees(self, closer: TreeQuestion) -> Iterator[tuple[str, SearchEnd]]:
+        """All cases or draws, in turn with a search for a cover."""
+        draws = falsifying(self.tables, self.confirms, np.random.default_rng(self.settings.seed))
+        yield search_trees(closer.statement(), self.confirms, self.deadline, draws)
 
     def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
         """All cases or draws, a search for a short proof, a guided search, then one for a long proof."""

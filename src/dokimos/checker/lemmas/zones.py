@@ -374,3 +374,34 @@ def with_terms(formula: Formula, known: dict[int, Quantity]) -> Formula:
     if isinstance(formula, Comparison):
         return Comparison(formula.quantity.with_terms(known), formula.sign)
     return type(formula)(tuple(with_terms(each, known) for each in formula.parts))
+
+
+@dataclass(frozen=True)
+class ForbiddenDecisions:
+    """One class for each predicted record, and in which part of the set these decisions violate the law."""
+
+    classes: tuple[int, ...]
+    where: Formula
+
+
+# Certificates that cut a set into zones
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A zone cut in two: the variable, and where."""
+
+    variable: int
+    at: Number
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A tree of cuts in preorder: a cut, all of its first part, then all of its second; None is a leaf."""
+
+    steps: tuple[Cut | None, ...]
+
+    @property
+    def leaves(self) -> int:
+        """How many zones are left uncut."""
+        return sum(step is None for step in self.steps)

@@ -1,0 +1,140 @@
+"""Questions about ensembles of trees as statements that the checker knows: `trees`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.checker.lemmas.zones import Cover, Zone
+from dokimos.checker.trees.covers import check_tree_cover
+from dokimos.checker.trees.leaves import SumOfTrees, TreeStatement
+from dokimos.core.errors import InvalidProof
+from dokimos.laws.domain.features import Kind, Layout
+from dokimos.laws.models.trees import LEAF, Ensemble
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.question import LawQuestion
+
+#: Not all integers beyond this are float32 numbers.
+_WHOLE_FLOAT32 = 2**24
+
+
+@dataclass(frozen=True)
+class TreeQuestion:
+    """A question about an ensemble over records of a layout.
+
+    Raises Refusal for ensembles with one score, a divisor that is not positive, no decision where a value
+    is missing that may be, or, where records are rounded to float32, integers that this changes.
+    """
+
+    question: LawQuestion
+    ensemble: Ensemble
+
+    def __post_init__(self) -> None:
+        layout, ensemble = self.question.layout, self.ensemble
+        if ensemble.inputs != layout.width:
+            raise Refusal(f"the trees take {ensemble.inputs} columns, records have {layout.width}")
+        if len(ensemble.base) < 2:
+            raise Refusal("the trees give one number, not a score for each class")
+        if not ensemble.divide > 0:
+            raise Refusal("the trees divide by a number that is not positive")
+        for feature in layout.features:
+            if feature.may_miss and not ensemble.takes_missing:
+                raise Refusal(f"{feature.name} may be missing, and these trees decide nothing then")
+        if ensemble.single:
+            _expect_float32(layout)
+
+    def statement(self, zone: Zone | None = None) -> TreeStatement:
+        """That no case of a zone, by default of the whole set, violates the law."""
+        return TreeStatement(
+            self._trees,
+            self.question.zone if zone is None else zone,
+            self.question.conditions,
+            tuple(each.features for each in self.question.records),
+            self.question.forbidden,
+        )
+
+    def check(self, cover: Cover) -> None:
+        """Check that a cover proves the law. Raises InvalidProof."""
+        check_tree_cover(self.statement(), cover)
+
+    def proven(self, claims: Sequence[tuple[Zone, Cover]]) -> list[bool]:
+        """Of which zones their covers show that no case violates the law."""
+        found = []
+        for zone, cover in claims:
+            try:
+                check_tree_cover(self.statement(zone), cover)
+            except InvalidProof:
+                found.append(False)
+            else:
+                found.append(True)
+        return found
+
+    @cached_property
+    def _trees(self) -> SumOfTrees:
+        return sum_of_trees(self.ensemble, self.question.layout)
+
+
+def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
+    """The trees as the checker takes them: by feature, not column, with what is added at each leaf."""
+    sizes = np.array([len(tree.feature) for tree in ensemble.trees])
+    roots = np.cumsum(sizes) - sizes
+    offsets = np.repeat(roots, sizes)
+    column = np.concatenate([tree.feature for tree in ensemble.trees])
+    is_leaf = column == LEAF
+    places, options = np.zeros(layout.width, dtype=np.int64), np.full(layout.width, -1)
+    for place, slot in enumerate(layout.slots):
+        places[slot.start : slot.stop] = place
+        if slot.feature.kind is Kind.CHOICE:
+            options[slot.start : slot.stop] = np.arange(slot.stop - slot.start)
+    threshold = np.concatenate([tree.threshold for tree in ensemble.trees]).astype(np.float64)
+    last = _last_left(threshold) if ensemble.single else threshold
+    own = np.arange(len(column))
+    values = ensemble.added(np.concatenate([tree.value for tree in ensemble.trees]))
+    return SumOfTrees(
+        roots=roots,
+        place=np.where(is_leaf, -1, places[column]),
+        option=np.where(is_leaf, -1, options[column]),
+        last=np.where(is_leaf, 0.0, last),
+        missing_left=np.concatenate(
+            [
+                np.zeros(len(tree.feature), np.bool_) if tree.missing_left is None else tree.missing_left
+                for tree in ensemble.trees
+            ]
+        ),
+        left=np.where(is_leaf, own, np.concatenate([tree.left for tree in ensemble.trees]) + offsets),
+        right=np.where(is_leaf, own, np.concatenate([tree.right for tree in ensemble.trees]) + offsets),
+        values=np.where(is_leaf[:, None], values, values.dtype.type(0)),
+        base=ensemble.base,
+        divide=ensemble.divide,
+    )
+
+
+def _expect_float32(layout: Layout) -> None:
+    for feature in layout.features:
+        ends = [abs(end) for end in (feature.low, feature.high) if end is not None]
+        if feature.kind is Kind.INTEGER and max(ends, default=0) > _WHOLE_FLOAT32:
+            raise Refusal(f"{feature.name} has integers that the trees round to float32")
+        if max(ends, default=0) > np.finfo(np.float32).max:
+            raise Refusal(
+                f"{feature.name} has numbers that are infinite in float32, as the trees take them"
+            )
+
+
+def _last_left(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest double that is at most each threshold after it is rounded to float32.
+
+    The numbers that round to a float32 f are those up to the middle between f and the next, and that middle
+    where f is even: of all doubles, the middle is one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = threshold.astype(np.float32)
+        below = np.where(below > threshold, np.nextafter(below, np.float32(-np.inf)), below)
+        above = np.nextafter(below, np.float32(np.inf))
+        middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
+        goes_left = middle.astype(np.float32) <= threshold
+    found = np.where(goes_left, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(below) & np.isfinite(above), found, threshold)

@@ -1,0 +1,269 @@
+"""Boosted trees of scikit-learn, xgboost and lightgbm: the same sums, bit for bit, and laws on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.laws import integer, real
+from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.models.boosted import read_lightgbm, read_xgboost
+from dokimos.laws.models.estimators import read_sklearn
+from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.models.same_decisions import expect_faithful_trees
+from dokimos.laws.models.trees import Ensemble, read_trees, write_trees
+from dokimos.laws.proving.rechecking import planned, recheck
+from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.verifying import verify_law
+from tests.laws.toy import law
+
+MORE = "input x1; var v := randInt(x1.income + 1, 50); var x2 := x1[income := v]; ENSURES d1 <= d2"
+
+
+def _data(rows: int = 600, missing: bool = True) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rng = np.random.default_rng(0)
+    records = np.column_stack([rng.integers(0, 51, rows), rng.normal(size=rows), rng.integers(0, 5, rows)])
+    noise = rng.normal(size=rows) * 0.5
+    labels = (records[:, 0] / 50 + 0.4 * np.sin(3 * records[:, 1]) + 0.3 * noise > 0.5).astype(np.int64)
+    if missing:
+        records[rng.random(records.shape) < 0.1] = np.nan
+    return records, labels
+
+
+def _domain(missing: bool = True) -> Domain:
+    features = [
+        integer("income", 0, 50, missing=missing),
+        real("change", -3, 3, missing=missing),
+        integer("kind", 0, 4, missing=missing),
+    ]
+    parts = {"FEATURES": features, "CLASSES": ["no", "yes"], "inputs": lambda: _data(missing=missing)[0]}
+    return read_domain(SimpleNamespace(**parts), name="people")
+
+
+def _verified(model: Any, missing: bool = True) -> LawDecision:
+    of = _domain(missing)
+    found = verify_law(law(MORE), model=model, domain=of, settings=VerifySettings(seconds=30))
+    if found.cover is not None:
+        plan = planned(law(MORE), of, constrained=True, allow_code=True)
+        assert recheck(plan, as_domain_model(model, of), found.cover).semantics == found.semantics
+    return found
+
+
+def _near(trees: Ensemble) -> NDArray[np.float64]:
+    """Random records with numbers at and around thresholds, and missing ones."""
+    rng = np.random.default_rng(1)
+    made = np.column_stack([rng.uniform(-1, 51, 3000), rng.normal(size=3000), rng.uniform(-1, 5, 3000)])
+    for column in range(3):
+        at = np.concatenate([tree.threshold[tree.feature == column] for tree in trees.trees])
+        at = at[np.abs(at) < 1e30].astype(np.float32)
+        if len(at):
+            every = np.concatenate(
+                [at, np.nextafter(at, np.float32(9e9)), np.nextafter(at, np.float32(-9e9))]
+            )
+            rows = rng.random(3000) < 0.5
+            made[rows, column] = rng.choice(every.astype(np.float64), int(rows.sum()))
+    made[rng.random(made.shape) < 0.1] = np.nan
+    return made
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_hist_gradient_boosting_adds_up_to_the_same_bits(classes: int) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    records, labels = _data()
+    labels = labels if classes == 2 else labels + (records[:, 2] > 2)
+    fitted = ensemble.HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=12).fit(records, labels)
+    trees = read_sklearn(fitted)
+    assert trees is not None
+    rows = np.concatenate([records, _near(trees)])
+    raw = fitted._raw_predict(rows)
+    assert np.array_equal(trees(rows)[:, -raw.shape[1] :], raw)
+    assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
+
+
+def test_hist_gradient_boosting_with_categories_is_not_read() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    records, labels = _data(missing=False)
+    fitted = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features=[2]).fit(
+        records, labels
+    )
+    assert read_sklearn(fitted) is None
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_constraint_of_hist_gradient_boosting_is_proven_and_without_it_violated(missing: bool) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    records, labels = _data(missing=missing)
+    for constraint, answer in ((1, LawAnswer.PROVEN), (0, LawAnswer.VIOLATED)):
+        fitted = ensemble.HistGradientBoostingClassifier(max_iter=40, monotonic_cst=[constraint, 0, 0])
+        found = _verified(fitted.fit(records, labels), missing)
+        assert found.answer is answer
+        assert found.semantics == ("as the trees compute, in doubles" if constraint else "")
+
+
+def _xgboost() -> Any:
+    return pytest.importorskip("xgboost", reason="pip install xgboost-cpu")
+
+
+def test_xgboost_adds_up_to_the_same_bits() -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBClassifier(n_estimators=60, max_depth=5).fit(records, labels)
+    booster = fitted.get_booster()
+    trees = read_xgboost(booster, names=[])
+    assert trees is not None and trees.float32_sums
+    rows = np.concatenate([records, _near(trees)])
+    margins = booster.predict(xgboost.DMatrix(rows), output_margin=True)
+    assert trees(rows).dtype == np.float32
+    assert np.array_equal(trees(rows)[:, 1], margins)
+    assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
+    again = read_trees(write_trees(trees), name="trees.json")
+    assert np.array_equal(again(rows), trees(rows)) and again(rows).dtype == np.float32
+
+
+def test_the_second_class_begins_where_xgboost_says_so() -> None:
+    """Just above a margin of 0 the probability is still ½ in float32."""
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBClassifier(n_estimators=2, max_depth=2).fit(records, labels)
+    trees = read_xgboost(fitted.get_booster(), names=[])
+    assert trees is not None
+    half = np.float32(trees.base[0])
+    assert 0 <= half < 1e-6
+    flat = xgboost.XGBClassifier(n_estimators=1, max_depth=1, learning_rate=0.0).fit(records, labels)
+    for margin, second in ((half, False), (np.nextafter(half, np.float32(1)), True)):
+        matrix = xgboost.DMatrix(records[:1], base_margin=np.array([margin], dtype=np.float32))
+        assert flat.get_booster().predict(matrix, output_margin=True)[0] == margin
+        assert (flat.get_booster().predict(matrix)[0] > 0.5) is np.bool_(second)
+
+
+@pytest.mark.parametrize("as_booster", [False, True])
+def test_a_constraint_of_xgboost_is_proven_and_without_it_violated(as_booster: bool) -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    for constraint, answer in ((1, LawAnswer.PROVEN), (0, LawAnswer.VIOLATED)):
+        fitted = xgboost.XGBClassifier(
+            n_estimators=50, max_depth=4, monotone_constraints=(constraint, 0, 0)
+        )
+        fitted.fit(records, labels)
+        found = _verified(fitted.get_booster() if as_booster else fitted)
+        assert found.answer is answer
+        assert found.semantics == ("as the trees compute, in float32" if constraint else "")
+
+
+def test_a_file_of_xgboost_is_a_model_and_its_proof_is_checked_again(tmp_path: Path) -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBClassifier(n_estimators=20, max_depth=3, monotone_constraints=(1, 0, 0))
+    fitted.fit(records, labels).save_model(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json", _domain())
+    assert model.sha256 is not None
+    assert np.array_equal(model.predict(records), fitted.predict(records))
+    assert _verified(model).answer is LawAnswer.PROVEN
+    (tmp_path / "model.json").write_text('{"learner": {}}')
+    with pytest.raises(InputError, match="xgboost does not load it"):
+        load_model(tmp_path / "model.json", _domain())
+
+
+def _lightgbm() -> Any:
+    return pytest.importorskip("lightgbm", reason="pip install lightgbm")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_lightgbm_adds_up_to_the_same_bits(missing: bool) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data(missing=missing)
+    fitted = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=12, verbose=-1, num_threads=1)
+    booster = fitted.fit(records, labels).booster_
+    trees = read_lightgbm(booster, names=[])
+    assert trees is not None and not trees.float32_sums
+    assert 0 <= trees.base[0] < 1e-15
+    rows = np.concatenate([records, _near(trees)])
+    assert np.array_equal(trees(rows)[:, 1], booster.predict(rows, raw_score=True))
+    assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
+
+
+def test_numbers_that_lightgbm_takes_for_0() -> None:
+    lightgbm = _lightgbm()
+    rng = np.random.default_rng(2)
+    records = rng.integers(-2, 3, (800, 3)).astype(np.float64)
+    labels = ((records == 0).sum(axis=1) + rng.normal(size=800) * 0.2 > 1).astype(np.int64)
+    fitted = lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, num_threads=1).fit(records, labels)
+    trees = read_lightgbm(fitted.booster_, names=[])
+    assert trees is not None
+    tiny = float(np.float32(1e-35))
+    near = [-1e-30, -tiny, -1e-36, -5e-324, 0.0, 5e-324, 1e-36, tiny, 1e-30, -2.0, 2.0, np.nan]
+    near += [float(np.nextafter(each, end)) for each in (-tiny, tiny) for end in (-1, 1)]
+    rows = rng.choice(near, (4000, 3))
+    assert np.array_equal(trees(rows)[:, 1], fitted.booster_.predict(rows, raw_score=True))
+
+
+@pytest.mark.parametrize("way", ["classifier", "booster", "file"])
+def test_a_constraint_of_lightgbm_is_proven_and_without_it_violated(way: str, tmp_path: Path) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data()
+    for constraint, answer in ((1, LawAnswer.PROVEN), (0, LawAnswer.VIOLATED)):
+        fitted = lightgbm.LGBMClassifier(
+            n_estimators=40, monotone_constraints=[constraint, 0, 0], verbose=-1, num_threads=1
+        ).fit(records, labels)
+        fitted.booster_.save_model(tmp_path / "model.txt")
+        model = {
+            "classifier": fitted,
+            "booster": fitted.booster_,
+            "file": load_model(tmp_path / "model.txt", _domain()),
+        }[way]
+        found = _verified(model)
+        assert found.answer is answer
+        assert found.semantics == ("as the trees compute, in doubles" if constraint else "")
+
+
+def test_what_of_lightgbm_is_no_sum_for_two_classes_is_not_read(tmp_path: Path) -> None:
+    lightgbm = _lightgbm()
+    records, labels = _data()
+    odd = np.isin(records[:, 2], (1, 3)).astype(np.int64)
+    options = {"n_estimators": 3, "verbose": -1, "num_threads": 1}
+    other = [
+        lightgbm.LGBMRegressor(**options).fit(records, labels),
+        lightgbm.LGBMClassifier(**options).fit(records, labels + (records[:, 2] > 2)),
+        lightgbm.LGBMClassifier(**options, linear_tree=True).fit(records, labels),
+        lightgbm.LGBMClassifier(**options, zero_as_missing=True).fit(records, labels),
+        lightgbm.LGBMClassifier(**options).fit(records, odd, categorical_feature=[2]),
+        lightgbm.LGBMClassifier(**options, boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(
+            records, labels
+        ),
+    ]
+    assert [read_lightgbm(each.booster_, names=[]) for each in other] == [None] * len(other)
+    (tmp_path / "model.txt").write_bytes(b"tree\nversion=v4\n")
+    with pytest.raises(InputError, match="lightgbm does not load it"):
+        load_model(tmp_path / "model.txt", _domain())
+
+
+def test_what_of_xgboost_is_no_sum_for_two_classes_is_not_read() -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    other = [
+        xgboost.XGBRegressor(n_estimators=3).fit(records, labels),
+        xgboost.XGBClassifier(n_estimators=3).fit(records, labels + (records[:, 2] > 2)),
+        xgboost.XGBClassifier(n_estimators=3, booster="dart").fit(records, labels),
+        xgboost.XGBClassifier(n_estimators=3, booster="gblinear").fit(records, labels),
+    ]
+    assert [read_xgboost(each.get_booster(), names=[]) for each in other] == [None] * 4
+
+
+def test_trees_that_add_up_to_other_bits_are_refused(tmp_path: Path) -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(records, labels)
+    model = as_domain_model(fitted, _domain())
+    layout = _domain().layout
+    expect_faithful_trees(model, layout, records)
+    assert isinstance(model.made_of, Ensemble)
+    shifted = np.nextafter(np.float32(model.made_of.base[1]), np.float32(9))
+    model.made_of.base[1] = shifted
+    with pytest.raises(InputError, match="adds up to"):
+        expect_faithful_trees(model, layout, records)

@@ -1,0 +1,74 @@
+"""Draws and the search for a proof take turns: both take at most twice what the faster one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dokimos.checker.lemmas.zones import Cover
+from dokimos.laws.proving import tree_deciding
+from dokimos.laws.proving.case_tables import Falsified
+from dokimos.laws.proving.searching import Deadline
+
+
+class _Clock:
+    now = 0.0
+
+
+class _Search:
+    """A search whose steps take a second each, and that ends with a proof after so many."""
+
+    steps = 0
+
+    def __init__(self, clock: _Clock) -> None:
+        self._clock, self.cover, self.share = clock, None, 1.0
+
+    def run(self) -> Iterator[None]:
+        for _ in range(_Search.steps):
+            self._clock.now += 1.0
+            yield None
+        self.cover = Cover((None,))  # type: ignore[assignment]
+
+
+def _draws(clock: _Clock, steps: int, size: float) -> Iterator[Falsified | None]:
+    """Steps that take longer and longer, up to `size` seconds, the last of which finds a violation."""
+    took = 0.125
+    for _ in range(steps - 1):
+        clock.now += took
+        took = min(2 * took, size)
+        yield None
+    clock.now += took
+    yield Falsified((), "draws")
+
+
+@pytest.mark.parametrize("proof", [1, 3, 10, 50, 400])
+@pytest.mark.parametrize("violation", [1, 4, 20, 100, 1000])
+@pytest.mark.parametrize("seconds", [1e3, 1e6])
+def test_both_take_no_longer_than_twice_the_faster_one(
+    monkeypatch: pytest.MonkeyPatch, proof: int, violation: int, seconds: float
+) -> None:
+    clock, alone = _Clock(), _Clock()
+    list(_draws(alone, violation, 2.0))
+    _Search.steps = proof
+    monkeypatch.setattr(tree_deciding, "time", SimpleNamespace(process_time=lambda: clock.now))
+    monkeypatch.setattr(tree_deciding, "TreeSearch", lambda statement: _Search(clock))
+    statement: Any = None
+    step, end = tree_deciding.search_trees(
+        statement, lambda case: True, Deadline.after(seconds), _draws(clock, violation, 2.0)
+    )
+    faster = min(alone.now, float(proof))
+    assert (step == "draws") is (end.cover is None)
+    assert clock.now <= 2 * faster + 3.0  # a step of each that was under way
+
+
+def test_without_draws_the_search_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock()
+    _Search.steps = 7
+    monkeypatch.setattr(tree_deciding, "time", SimpleNamespace(process_time=lambda: clock.now))
+    monkeypatch.setattr(tree_deciding, "TreeSearch", lambda statement: _Search(clock))
+    statement: Any = None
+    _, end = tree_deciding.search_trees(statement, lambda case: True, Deadline.after(60))
+    assert end.cover == Cover((None,)) and clock.now == 7.0
