@@ -72,7 +72,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 # A stamp says that what it is named for is installed; it is older than the files that say what that is
-# when they have changed since.
+# when they have changed since; then the packages are installed again, for what they declare is read from that.
 # What is listed is all that is needed here, so it is installed as listed, quickly. Then pip looks for what was
 # left out and for what another machine needs besides, and says what is wrong. Modules are compiled when they
 # are imported, which few of them are: the largest of those that tests need are imported meanwhile.
@@ -81,8 +81,8 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compi
 	@echo "Installing requirements/$*.txt"; \
 	scripts/install_quickly.sh $(BIN)/python requirements/$*.txt; \
 	$(BIN)/python -c 'import torch, sklearn.ensemble, pandas, onnx, distributed' 2>/dev/null & \
-	$(BIN)/python -c 'import dokimos' 2>/dev/null || set -- -e .; \
-	$(BIN)/python -c 'import dokimos_studies' 2>/dev/null || set -- "$$@" -e ./studies; \
+	[ ! -e $@ ] && $(BIN)/python -c 'import dokimos' 2>/dev/null || set -- -e .; \
+	[ ! -e $@ ] && $(BIN)/python -c 'import dokimos_studies' 2>/dev/null || set -- "$$@" -e ./studies; \
 	$(PIP_INSTALL) -r requirements/$*.txt "$$@" && wait
 	@touch $@
 

@@ -26,7 +26,7 @@ from dokimos.api.law_models import init_laws as init_laws
 from dokimos.api.law_models import repair_law as repair_law
 from dokimos.api.law_proofs import VerifiedLaw as VerifiedLaw
 from dokimos.api.law_proofs import verify_law as verify_law
-from dokimos.api.law_rows import verify_law_rows as verify_law_rows
+from dokimos.api.law_proofs import verify_law_rows as verify_law_rows
 from dokimos.api.laws import TestedLaws as TestedLaws
 from dokimos.api.laws import format_law as format_law
 from dokimos.api.laws import lint_law as lint_law

@@ -107,7 +107,6 @@ def test_the_matrix_comes_first_and_wrong_answers_next(opened: Opener, tmp_path:
             "Cactus plot",
             "What makes it hard",
             "Breaking points",
-            "Profile trajectories",
             "Rule sets side by side",
             "Every instance",
         ]
@@ -206,11 +205,11 @@ def test_a_number_of_the_matrix_leads_to_its_runs(opened: Opener) -> None:
 def test_the_navigation_stays_in_sight_and_says_where_one_is(opened: Opener) -> None:
     for width in (1400, 390):
         with opened(width=width) as page:
-            page.evaluate("document.getElementById('trajectories').scrollIntoView()")
+            page.evaluate("document.getElementById('breaking').scrollIntoView()")
             place = page.locator("nav.sections")
-            expect(page.locator("nav.sections a[aria-current]")).to_have_text("Trajectories")
+            expect(page.locator("nav.sections a[aria-current]")).to_have_text("Breaking points")
             assert place.bounding_box()["y"] == 0  # type: ignore[index]
-            top = page.evaluate("document.getElementById('trajectories-title').getBoundingClientRect().top")
+            top = page.evaluate("document.getElementById('breaking-title').getBoundingClientRect().top")
             assert top >= place.bounding_box()["height"] - 1  # type: ignore[index]
 
 
@@ -285,18 +284,10 @@ def test_figures_are_drawn_and_answer_the_pointer(opened: Opener) -> None:
         page.mouse.move(2, 2)
         expect(page.locator(".tip")).not_to_be_visible()
         assert page.locator("svg.narrow:visible").count() == 0
-        assert page.locator("#reasons svg.figure:visible").count() >= 2
+        assert page.locator("#reasons svg.figure:visible").count() == 1
     with opened(width=400) as page:
         assert page.locator("svg.wide:visible").count() == 0
         expect(page.locator("#cactus svg.narrow")).to_be_visible()
-
-
-def test_an_instance_opens_from_its_trajectory(opened: Opener) -> None:
-    with opened() as page:
-        column = page.locator("#trajectories .column").nth(4)
-        column.click()
-        told = column.get_attribute("data-tip") or ""
-        expect(page.locator("#instance-name")).to_have_text(told.partition(":")[0])
 
 
 def test_without_scripts_there_is_everything_but_the_table(opened: Opener) -> None:

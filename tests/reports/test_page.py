@@ -88,7 +88,7 @@ def test_an_explanation_has_its_sections_and_says_which_profiles_are_missing() -
     runs = sample_judgements()
     assert 'id="reasons"' not in _page(runs)
     page = render_page(Findings.of(runs, explanation=explained(runs)), CONTEXT)
-    for section in ("reasons", "breaking", "trajectories"):
+    for section in ("reasons", "breaking"):
         assert f'<section id="{section}"' in page
         assert f'<a href="#{section}">' in page
     assert "dokimos profile quick" in page

@@ -18,8 +18,7 @@ from dokimos.cli.streams import in_options
 
 if TYPE_CHECKING:
     from dokimos.api.law_export import AskedLaw
-    from dokimos.api.law_proofs import VerifiedLaw
-    from dokimos.api.law_rows import VerifiedRows
+    from dokimos.api.law_proofs import VerifiedLaw, VerifiedRows
     from dokimos.core.progress import ProgressUpdate
     from dokimos.laws.proving.results import LawDecision, VerifySettings
     from dokimos.laws.proving.row_files import RowsDecision

@@ -120,7 +120,7 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
     if width > 500 and len(steps) <= _WITH_TIPS:
         for k, step in enumerate(steps):
             place = (x.left + k * x.step, top + 14, x.step, end - top - 14)
-            sheet.rectangle(*place, "column", _step_in_words(step), f"{row.suite}/{step.instance}")
+            sheet.rectangle(*place, "column", _step_in_words(step))
     title = f"{row.suite}: profile and outcome of each of {len(steps)} instances"
     return Figure(name, title, _in_words(row, verifiers), width, int(y + 10), sheet.body)
 

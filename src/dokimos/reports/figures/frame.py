@@ -224,14 +224,11 @@ class Sheet:
         """A path by its data; `tip` is its tooltip."""
         self._parts.append(f'<path class="{kind}" d="{data}"{_tip(tip)}/>')
 
-    def rectangle(
-        self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", opens: str = ""
-    ) -> None:
-        """A rectangle; `opens` is the instance (suite/name) that a click on it opens."""
-        link = f' data-opens="{escape(printable(opens))}"' if opens else ""
+    def rectangle(self, x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> None:
+        """A rectangle with a tooltip."""
         self._parts.append(
             f'<rect class="{kind}" x="{at(x)}" y="{at(y)}" width="{at(width)}" height="{at(height)}"'
-            f"{_tip(tip)}{link}/>"
+            f"{_tip(tip)}/>"
         )
 
     def marks(

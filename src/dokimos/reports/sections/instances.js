@@ -374,13 +374,6 @@ sheet.addEventListener("close", () => {
 });
 follow();
 
-// A mark in a figure that stands for an instance opens it.
-document.addEventListener("click", (event) => {
-  const opens = event.target.closest?.("[data-opens]")?.dataset.opens;
-  const instance = opens && instances.find((one) => `${one.suite}/${one.own}` === opens);
-  if (instance) location.hash = fragment(instance);
-});
-
 // On paper, all rows stand in the table if they are few.
 addEventListener("beforeprint", () => { if (table && shown.length <= MOST_PRINTED) draw(shown); });
 addEventListener("afterprint", () => { if (table) draw(); });
