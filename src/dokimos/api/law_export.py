@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice, product
-from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,11 @@ from dokimos.api.campaigns import run
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
-from dokimos.checker.lemmas.zones import Number, exact
 from dokimos.core.errors import InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.laws.domain.data_frames import with_table
-from dokimos.laws.domain.features import Kind
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
@@ -30,12 +26,9 @@ from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.law_suites import AskedInstance, LawWriter, SuiteWriter
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_zones import CaseReplay, Tolerance
-from dokimos.laws.proving.row_zones import chosen as chosen_option
-from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.row_zones import CaseReplay, Tolerance, cases_near
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.folder import Suite
@@ -194,10 +187,6 @@ def _network(model: Model) -> tuple[Network, bytes]:
 # `ask_law`: laws decided by a verifier, through the product of copies of the network
 
 
-#: How many cases around a point are tried.
-_MOST_CASES = 1000
-
-
 @dataclass(frozen=True, repr=False)
 class AskedLaw(Brief):
     """What a verifier says of a law in a set of cases: `place` names the law, and the row and tolerance.
@@ -282,7 +271,7 @@ def _violation(asked: AskedInstance, witness: Point) -> str:
         return ""
     columns = [sum((witness[k] for k in parts), Fraction(0)) for parts in asked.inputs]
     replay = CaseReplay(asked.plan, asked.model, question, closer.reach.decided)
-    for case in _cases(question, columns):
+    for case in cases_near(question, columns):
         if (
             case in asked.zone
             and exactly_violated(question, closer.reach, case) is True
@@ -290,24 +279,3 @@ def _violation(asked: AskedInstance, witness: Point) -> str:
         ):
             return replay.violation(case).words
     return ""
-
-
-def _cases(question: LawQuestion, columns: Sequence[Fraction]) -> Iterator[ExactCase]:
-    """The cases next to these columns of the records, the nearest first: whole numbers up, or down."""
-    width = question.layout.width
-    known: dict[int, list[Number]] = {}
-    for number, record in enumerate(question.records):
-        own = columns[number * width : (number + 1) * width]
-        for slot, feature in zip(question.layout.slots, record.features, strict=True):
-            if feature.variable is None or feature.variable in known:
-                continue
-            if slot.feature.kind is Kind.CHOICE:
-                values: list[Number] = [chosen_option(slot, [round(each) for each in own])]
-            elif slot.feature.kind is Kind.INTEGER:
-                here = own[slot.start]
-                values = sorted({floor(here), ceil(here)}, key=lambda each: abs(each - here))
-            else:
-                values = [exact(own[slot.start])]
-            known[feature.variable] = values
-    if len(known) == len(question.variables):
-        yield from islice(product(*(known[k] for k in range(len(known)))), _MOST_CASES)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dokimos.checker.linear.lines import UNITS, product_lines
 from dokimos.checker.linear.transposes import Places, Windows
-from dokimos.checker.linear.walk import BoundedNetwork, Step, Steps, steps_of
+from dokimos.checker.linear.walk import BoundedNetwork, Steps, WalkStep, steps_of
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -145,7 +145,7 @@ class FastWalk:
             last = torch.zeros((1, constant.shape[1], self.steps.network.input_size))
         return constant.expand(batch.count, -1), last
 
-    def _through(self, step: Step, functional: Tensor, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    def _through(self, step: WalkStep, functional: Tensor, batch: Batch) -> tuple[list[Tensor], Tensor]:
         above, below = functional.clamp(min=0), functional.clamp(max=0)
         ends = [self.ends(batch, name) for name in step.sources]
         choice = batch.lines.get(step.node.output)
@@ -214,7 +214,7 @@ def _dot(functional: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _fixed_lines(
-    step: Step, ends: Sequence[Pair], choice: Tensor | None
+    step: WalkStep, ends: Sequence[Pair], choice: Tensor | None
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The lines of the checker's table, as numbers."""
     facts = [Interval(*(end.numpy().astype(np.float64) for end in pair)) for pair in ends]

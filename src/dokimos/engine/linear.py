@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from dokimos.checker.linear.cover import QuestionData
-from dokimos.checker.linear.proof import NOTHING, Question
+from dokimos.checker.linear.proof import NOTHING, BoundedQuestion
 from dokimos.checker.linear.walk import Steps, steps_of
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound, NothingToCut, Points
@@ -62,7 +62,7 @@ class LinearSearch:
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
         self._evaluate = to_torch(network, dtype=torch.float64)
-        self._roots: dict[Box, tuple[Question, FastWalk, QuestionData]] = {}
+        self._roots: dict[Box, tuple[BoundedQuestion, FastWalk, QuestionData]] = {}
 
     def run(self) -> LinearFinding:
         """Close every question, those of one box with the same bounds of its tensors."""
@@ -107,24 +107,24 @@ class LinearSearch:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
         return LinearFinding({"questions": [msgspec.to_builtins(each) for each in covers]}, 0.0)
 
-    def _root(self, box: Box, conjunction: Conjunction) -> tuple[Question, FastWalk, QuestionData]:
+    def _root(self, box: Box, conjunction: Conjunction) -> tuple[BoundedQuestion, FastWalk, QuestionData]:
         """The question with what is known of its box."""
         if box not in self._roots:
             start = QuestionData(refined=self._refined)
-            question = Question(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
+            question = BoundedQuestion(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
             self._roots[box] = question, FastWalk(self._network, question.bounded), start
         question, fast, start = self._roots[box]
         return question.asking(conjunction, start), fast, start
 
     def _better_root(
-        self, box: Box, question: Question, fast: FastWalk
-    ) -> tuple[Question, FastWalk, QuestionData]:
+        self, box: Box, question: BoundedQuestion, fast: FastWalk
+    ) -> tuple[BoundedQuestion, FastWalk, QuestionData]:
         """The same with better bounds of the tensors on the whole box."""
         goals = question.goals(np.eye(len(question.conjunction), dtype=np.uint8)[None])
         rows = {name: torch.tensor(each, dtype=torch.float32) for name, each in goals.rows.items()}
         names = [self._steps.tensors[k] for k in self._refined]
         start = QuestionData(refined=self._refined, root=root_lines(fast, names, rows))
-        question = Question(self._steps, box, question.conjunction, start, ulps=DEFAULT_ULPS)
+        question = BoundedQuestion(self._steps, box, question.conjunction, start, ulps=DEFAULT_ULPS)
         self._roots[box] = question, FastWalk(self._network, question.bounded), start
         return self._roots[box]
 

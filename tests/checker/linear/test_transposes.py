@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker.linear.transposes import TRANSPOSES, Arrays, NumpyArrays
-from dokimos.checker.linear.walk import Step, Steps, steps_of
+from dokimos.checker.linear.walk import Steps, WalkStep, steps_of
 from dokimos.engine.fast_walk import TorchArrays
 from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -20,7 +20,7 @@ from tests.networks.graphs import ONE_OF_EACH, models
 ARRAYS: dict[str, tuple[Arrays, float]] = {"numpy": (NumpyArrays(), 1e-12), "torch": (TorchArrays(), 1e-4)}
 
 
-def written(steps: Steps, step: Step, values: dict[str, Floats]) -> Floats:
+def written(steps: Steps, step: WalkStep, values: dict[str, Floats]) -> Floats:
     """What a step writes, constants as they are."""
     arguments = [
         None if not name else point(values[name]) if name in values else steps.constants[name]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.checker.linear.cover import Cover, QuestionData
-from dokimos.checker.linear.walk import BoundedNetwork, Regions, Steps, steps_of
+from dokimos.checker.linear.cover import CutCover, QuestionData
+from dokimos.checker.linear.walk import BoundedNetwork, BoxRegions, Steps, steps_of
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -48,7 +48,7 @@ def assert_bounded(network: Network, rng: np.random.Generator) -> bool:
     stacked = Interval(
         *(np.stack(each).reshape(2, *network.input_shape) for each in zip(*ends, strict=True))
     )
-    regions = Regions(2, {network.input: stacked})
+    regions = BoxRegions(2, {network.input: stacked})
     for name in steps.tensors[1:]:
         if rng.random() < 0.4:
             regions = bounded.refine(regions, name, (lines(2), lines(2)))
@@ -111,7 +111,7 @@ def test_cuts_of_units_hold_where_they_say(seed: int) -> None:
     second = 2 + int(rng.integers(5))
     at = {"0": float(rng.normal() / 2)} if seed % 2 else {}
     data = QuestionData(tree=(first, -1, second, -1, -1), at=at)
-    cover = Cover(steps, box, data, 1)
+    cover = CutCover(steps, box, data, 1)
     cover._multipliers = rng.exponential(1.0, 5)
     regions, kept = cover.regions(bounded.facts, range(3))
     rows = np.ones((1, 1, 1, 1))

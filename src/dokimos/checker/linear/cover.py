@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import PLACE, Choice, Natural
-from dokimos.checker.linear.walk import Choices, Cut, Regions, Sides, Steps
+from dokimos.checker.linear.walk import BoxRegions, Choices, Sides, Steps, TensorCuts
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -119,7 +119,7 @@ def paths(box: Interval, data: QuestionData, most_entry: int) -> Iterator[Path]:
         raise InvalidProof("a tree of cuts ends before its last leaf")
 
 
-class Cover:
+class CutCover:
     """One question's cover, read and ready to be turned into regions, some leaves at a time."""
 
     def __init__(self, steps: Steps, box: Interval, data: QuestionData, constraints: int) -> None:
@@ -183,7 +183,7 @@ class Cover:
         """The weights of the constraints that these leaves choose: [leaves, constraints]; None for none."""
         return None if self._weights is None else self._weights[list(some)]
 
-    def regions(self, facts: Mapping[str, Interval], some: Sequence[int]) -> tuple[Regions, list[int]]:
+    def regions(self, facts: Mapping[str, Interval], some: Sequence[int]) -> tuple[BoxRegions, list[int]]:
         """These leaves as regions, without those that hold no run; and which they are.
 
         `facts` hold on the whole box. What a cut says of a tensor is a fact of its region.
@@ -212,9 +212,9 @@ class Cover:
             for name, pair in ends.items()
         }
         kept = np.flatnonzero(holds)
-        return only(Regions(len(leaves), found, cuts), kept), [some[k] for k in kept.tolist()]
+        return only(BoxRegions(len(leaves), found, cuts), kept), [some[k] for k in kept.tolist()]
 
-    def _cuts(self, some: Sequence[int]) -> list[Cut]:
+    def _cuts(self, some: Sequence[int]) -> list[TensorCuts]:
         """The cuts of these leaves: those that stand first on their paths together, and so on."""
         by_place: dict[tuple[int, int], list[tuple[int, int, float, float, float]]] = {}
         for row, number in enumerate(some):
@@ -227,23 +227,23 @@ class Cover:
         cuts = []
         for (_, tensor), found in by_place.items():
             rows, entries, signs, values, multipliers = map(np.array, zip(*found, strict=True))
-            cuts.append(Cut(self._steps.tensors[tensor], rows, entries, signs, values, multipliers))
+            cuts.append(TensorCuts(self._steps.tensors[tensor], rows, entries, signs, values, multipliers))
         return cuts
 
 
-def only(regions: Regions, kept: NDArray[np.intp]) -> Regions:
+def only(regions: BoxRegions, kept: NDArray[np.intp]) -> BoxRegions:
     """Some of the regions, numbered anew."""
     cuts = []
     for cut in regions.cuts:
         stays = np.isin(cut.regions, kept)
         if stays.any():
             parts = (each[stays] for each in (cut.entries, cut.signs, cut.values, cut.multipliers))
-            cuts.append(Cut(cut.tensor, np.searchsorted(kept, cut.regions[stays]), *parts))
+            cuts.append(TensorCuts(cut.tensor, np.searchsorted(kept, cut.regions[stays]), *parts))
     facts = {
         name: fact.map(lambda end: end[kept] if len(end) > 1 or regions.count == 1 else end)
         for name, fact in regions.facts.items()
     }
-    return Regions(len(kept), facts, cuts)
+    return BoxRegions(len(kept), facts, cuts)
 
 
 def _table(text: str, what: str, form: np.dtype[Any], rows: int, columns: int) -> NDArray[Any] | None:

@@ -14,8 +14,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import PLACE, CertificateKind, Problem, Proven, read_data
-from dokimos.checker.linear.cover import Cover, QuestionData, only
-from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, Regions, Steps, steps_of
+from dokimos.checker.linear.cover import CutCover, QuestionData, only
+from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, BoxRegions, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.semantics.interval import round_outward
 from dokimos.networks.semantics.outward import Floats, Interval, safe
@@ -66,12 +66,12 @@ class LinearProof(CertificateKind):
         steps = steps_of(problem.network)
 
         def margin(ulps: int | None) -> Fraction:
-            known: dict[tuple[Box, tuple[int, ...], str], Question] = {}
+            known: dict[tuple[Box, tuple[int, ...], str], BoundedQuestion] = {}
             margins = []
             for (box, conjunction), data in zip(asked, given, strict=True):
                 key = (box, data.refined, data.root)
                 if key not in known:
-                    known[key] = Question(steps, box, conjunction, data, ulps=ulps)
+                    known[key] = BoundedQuestion(steps, box, conjunction, data, ulps=ulps)
                 margins.append(known[key].asking(conjunction, data).margin())
             return min(margins)
 
@@ -79,7 +79,7 @@ class LinearProof(CertificateKind):
         return Proven(real=margin(None) if both is None else both, float32=both)
 
 
-class Question:
+class BoundedQuestion:
     """One conjunction on its box, with its cover: leaves are bounded here, for the checker and searches."""
 
     def __init__(
@@ -93,14 +93,14 @@ class Question:
     def _read(self, data: QuestionData) -> None:
         if not self.conjunction:
             raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
-        self.cover = Cover(self._steps, self.box, data, len(self.conjunction))
+        self.cover = CutCover(self._steps, self.box, data, len(self.conjunction))
         self._again = self.cover.names(data.again)
 
-    def with_cover(self, data: QuestionData) -> Question:
+    def with_cover(self, data: QuestionData) -> BoundedQuestion:
         """The same question with another cover, for searches: what holds on the whole box stays."""
         return self.asking(self.conjunction, data)
 
-    def asking(self, conjunction: Conjunction, data: QuestionData) -> Question:
+    def asking(self, conjunction: Conjunction, data: QuestionData) -> BoundedQuestion:
         """Another conjunction on the same box, with what holds on the whole box."""
         found = copy(self)
         found.conjunction = conjunction
@@ -213,7 +213,7 @@ class Goals:
             yield best
 
 
-def held(regions: Regions, name: str) -> tuple[Regions, list[int]]:
+def held(regions: BoxRegions, name: str) -> tuple[BoxRegions, list[int]]:
     """The regions in which the fact about a tensor leaves something, and which they are."""
     fact = regions.facts[name]
     axes = tuple(range(1, len(fact.shape)))

@@ -45,7 +45,7 @@ USUAL = np.full((1,), np.nan)
 
 
 @dataclass(frozen=True)
-class Step:
+class WalkStep:
     """One node of the network in the form that is walked through.
 
     `sources` are the tensors that vary, with their transposes if the step is affine; otherwise the step is
@@ -70,7 +70,7 @@ class Steps:
     network: Network
     constants: Mapping[str, Interval]
     shapes: Mapping[str, Shape]
-    steps: tuple[Step, ...]
+    steps: tuple[WalkStep, ...]
     wholes: Mapping[str, Node]
 
     @property
@@ -89,7 +89,7 @@ def steps_of(network: Network, arrays: Arrays | None = None) -> Steps:
     arrays = NumpyArrays() if arrays is None else arrays
     constants = {name: lift_constant(array) for name, array in network.constants.items()}
     shapes: dict[str, Shape] = dict(network.shapes)
-    found: list[Step] = []
+    found: list[WalkStep] = []
     wholes: dict[str, Node] = {}
     for node in network.nodes:
         parts = rewrite(node, shapes, constants) or Parts((node,), {}, {})
@@ -105,19 +105,19 @@ def steps_of(network: Network, arrays: Arrays | None = None) -> Steps:
 
 def _step(
     node: Node, constants: Mapping[str, Interval], shapes: Mapping[str, Shape], arrays: Arrays
-) -> Step:
+) -> WalkStep:
     given = [name for name in node.inputs if name]
     varying = tuple(name for name in given if name not in constants)
     if node.op in UNITS or (node.op == "Mul" and len(varying) == 2):
-        return Step(node, tuple(given), None)
+        return WalkStep(node, tuple(given), None)
     if node.op not in TRANSPOSES:
         raise UnsupportedOp(node.op, "it is neither affine nor has it lines that bound it")
     if not varying:
-        return Step(node, (), ())
+        return WalkStep(node, (), ())
     numbers = [constants[name].lower if name in constants else None for name in given]
     asked = AffineNode(node, numbers, [shapes[name] for name in given], shapes[node.output], arrays)
     back = TRANSPOSES[node.op](asked)
-    return Step(node, varying, back.transposes, back.terms, back.inexact)
+    return WalkStep(node, varying, back.transposes, back.terms, back.inexact)
 
 
 Facts = Mapping[str, Interval]
@@ -129,7 +129,7 @@ Sides = tuple[Choices, Choices]
 
 
 @dataclass(frozen=True)
-class Cut:
+class TensorCuts:
     """Half-spaces  sign·(entry − value) >= 0  of one tensor, one for each of some regions.
 
     `multipliers` >= 0 may be anything.
@@ -144,7 +144,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Regions:
+class BoxRegions:
     """Parts of the box: the facts of each where they differ from those of the whole, and its cuts.
 
     The first axis of every array in `facts` stands for the regions.
@@ -152,7 +152,7 @@ class Regions:
 
     count: int
     facts: Facts = field(default_factory=dict)
-    cuts: Sequence[Cut] = ()
+    cuts: Sequence[TensorCuts] = ()
 
 
 class BoundedNetwork:
@@ -190,7 +190,7 @@ class BoundedNetwork:
                         self._refine(name, refined[name])
                 self._enter(step)
 
-    def _enter(self, step: Step) -> None:
+    def _enter(self, step: WalkStep) -> None:
         """Keep what the way back through a step needs, and the interval of what it writes.
 
         What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what float32 adds in the node
@@ -230,7 +230,7 @@ class BoundedNetwork:
 
     def _refine(self, name: str, choices: Sides) -> None:
         """Bound the entries of a tensor by functionals, once."""
-        found = self.refine(Regions(1), name, choices).facts[name]
+        found = self.refine(BoxRegions(1), name, choices).facts[name]
         self.facts[name] = found.map(lambda end: end[0])
         self._refined.add(name)
 
@@ -249,7 +249,7 @@ class BoundedNetwork:
             wanted = ((lower < 0) & (upper > 0)).any(0)
         return np.flatnonzero(wanted)
 
-    def refine(self, regions: Regions, name: str, choices: Sides) -> Regions:
+    def refine(self, regions: BoxRegions, name: str, choices: Sides) -> BoxRegions:
         """The regions with one more fact each: the tensor's entries bounded from both sides.
 
         First by the units that it is computed from, within their facts, which is cheap; then all the way
@@ -296,7 +296,7 @@ class BoundedNetwork:
     def lower_bounds(
         self,
         rows: Mapping[str, Floats],
-        regions: Regions,
+        regions: BoxRegions,
         choices: Choices = MappingProxyType({}),
         *,
         near: bool = False,
@@ -351,7 +351,7 @@ class BoundedNetwork:
         found = np.where(np.isfinite(lowest), lowest, -np.inf)
         return np.broadcast_to(found, (regions.count, found.shape[1]))
 
-    def _fact(self, regions: Regions, name: str) -> Interval:
+    def _fact(self, regions: BoxRegions, name: str) -> Interval:
         """The fact of each region about a tensor: [regions or 1, *shape].
 
         About what a unit writes, it follows from the facts about what it reads, noise included.
@@ -367,7 +367,7 @@ class BoundedNetwork:
         noise = self._losses[name]
         return _both(known, widen(wide.lower - noise, wide.upper + noise) if noise.any() else wide)
 
-    def _cut(self, walk: _Walk, name: str, regions: Regions) -> Floats:
+    def _cut(self, walk: _Walk, name: str, regions: BoxRegions) -> Floats:
         """The functional of a tensor, taken from the walk, with −β·σ·(e − v) for each of its cuts."""
         functional = walk.pending.pop(name)
         cuts = [cut for cut in regions.cuts if cut.tensor == name and cut.multipliers.any()]
@@ -388,7 +388,7 @@ class BoundedNetwork:
         return flat.reshape(*flat.shape[:2], *functional.shape[2:])
 
     def _through(
-        self, walk: _Walk, step: Step, functional: Floats, regions: Regions, choices: Choices
+        self, walk: _Walk, step: WalkStep, functional: Floats, regions: BoxRegions, choices: Choices
     ) -> list[Floats]:
         """Coefficients of a unit or product turned into those of what it reads."""
         choice = choices.get(step.node.output, USUAL)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice, product
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -225,3 +227,28 @@ def _plain(value: Number) -> int | float:
 
 def _no_labels() -> Any:
     raise InputError("Records drawn from the whole domain have no labels.")
+
+
+#: How many cases next to a point are tried.
+_MOST_CASES = 1000
+
+
+def cases_near(question: LawQuestion, columns: Sequence[Fraction]) -> Iterator[ExactCase]:
+    """The cases next to these columns of the records, the nearest first: whole numbers up, or down."""
+    width = question.layout.width
+    known: dict[int, list[Number]] = {}
+    for number, record in enumerate(question.records):
+        own = columns[number * width : (number + 1) * width]
+        for slot, feature in zip(question.layout.slots, record.features, strict=True):
+            if feature.variable is None or feature.variable in known:
+                continue
+            if slot.feature.kind is Kind.CHOICE:
+                values: list[Number] = [chosen(slot, [round(each) for each in own])]
+            elif slot.feature.kind is Kind.INTEGER:
+                here = own[slot.start]
+                values = sorted({floor(here), ceil(here)}, key=lambda each: abs(each - here))
+            else:
+                values = [exact(own[slot.start])]
+            known[feature.variable] = values
+    if len(known) == len(question.variables):
+        yield from islice(product(*(known[k] for k in range(len(known)))), _MOST_CASES)
