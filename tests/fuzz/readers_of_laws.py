@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dokimos
-from dokimos.api.law_proofs import recheck_law
+from dokimos.api.law_proofs import check_proofs
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.models.lookup import load_model
@@ -96,12 +96,12 @@ def read_any_trees(path: Path, number: int) -> None:
 def read_any_proof(path: Path, number: int) -> None:
     """A proof is accepted of the model that keeps the law, or not; of the one that breaks it, never."""
     folder = write_all(path.parent)
-    recheck_law(path, model=folder / "keeps.json", domain=folder / "people.py")
+    check_proofs(path, model=folder / "keeps.json", domain=folder / "people.py")
     try:
         form = json.loads(path.read_text(encoding="utf-8"))
         form["model_sha256"] = load_model(folder / "breaks.json", None).sha256
     except (ValueError, TypeError):
         return
     path.write_text(json.dumps(form))
-    for checked in recheck_law(path, model=folder / "breaks.json", domain=folder / "people.py"):
+    for checked in check_proofs(path, model=folder / "breaks.json", domain=folder / "people.py"):
         assert checked.problem is not None, "a law is proven of a model that breaks it"

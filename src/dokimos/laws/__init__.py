@@ -38,7 +38,7 @@ __all__ = [
     "text",
 ]
 
-_MODULES = dict.fromkeys(("read_column", "read_table", "features_of"), "records")
+_MODULES = dict.fromkeys(("read_column", "read_table", "features_of"), "data_frames")
 
 if not TYPE_CHECKING:
 
