@@ -31,6 +31,8 @@ from dokimos.networks.semantics.outward import Floats, Interval
 ROOT_ROUNDS, ROUNDS, PACE = 60, 16, 0.12
 #: How many cuts are tried for each node.
 TRIED = 3
+#: After so many rounds in which the checker's arithmetic leaves something open, float32 is given up.
+REOPENED = 4
 #: How many nodes are looked at together.
 TOGETHER = 256
 
@@ -122,7 +124,7 @@ class BranchAndBound:
         self._tree = CutTree()
         self._closed: dict[int, BoxPart] = {}
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
-        self._needed = 0.0
+        self._needed, self._reopened, self._proven_nodes = 0.0, 0, set[int]()
         self._refinable = [
             name for number, name in enumerate(steps.tensors) if number in set(data.refined) and number
         ]
@@ -148,6 +150,10 @@ class BranchAndBound:
                 data, failed = self._proven()
                 if not failed:
                     return Closed(data, 0.0)
+                self._reopened += 1
+                if self._reopened == REOPENED:  # what is left may hold over the reals alone
+                    self._question, self._needed = self._question.over_the_reals(), 0.0
+                    continue
                 for part in failed:
                     del self._closed[part.node]
                     heapq.heappush(queue, (part.bound, part.node, part))
@@ -477,10 +483,14 @@ class BranchAndBound:
         order = list(self._tree.preorder())
         leaves = [self._closed[node] for node in order if self._tree.children[node] is None]
         data = self._certificate([self._tree.cuts[node] for node in order], leaves)
-        slacks = self._question.with_cover(data).slacks(range(len(leaves)))
-        failed = [
-            leaf for leaf, slack in zip(leaves, slacks, strict=True) if slack is not None and slack <= 0
-        ]
+        asked = [number for number, leaf in enumerate(leaves) if leaf.node not in self._proven_nodes]
+        slacks = self._question.with_cover(data).slacks(asked)
+        failed = []
+        for number, slack in zip(asked, slacks, strict=True):
+            if slack is None or slack > 0:
+                self._proven_nodes.add(leaves[number].node)
+            else:
+                failed.append(leaves[number])
         return data, failed
 
     def _certificate(self, tree: Sequence[int], leaves: Sequence[BoxPart]) -> QuestionData:

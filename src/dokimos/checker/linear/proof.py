@@ -116,7 +116,13 @@ class BoundedQuestion:
             raise InvalidProof(f"a leaf's bound is {about(least)}, which is not above 0")
         return least
 
-    def slacks(self, leaves: range) -> list[Fraction | None]:
+    def over_the_reals(self) -> BoundedQuestion:
+        """The same question without the rounding of float32."""
+        found = copy(self)
+        found.bounded = BoundedNetwork(self._steps, self.box, refined=self.cover.refined, ulps=None)
+        return found
+
+    def slacks(self, leaves: Sequence[int]) -> list[Fraction | None]:
         """By how much some constraint fails everywhere on each leaf (0 or less: nothing is known).
 
         None for a leaf that holds no run.
