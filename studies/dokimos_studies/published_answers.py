@@ -30,7 +30,7 @@ from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance,
 from dokimos.suites.folder import instance_names
 from dokimos.suites.instance import Answer
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "vnncomp2025.md"
+PAGE = Path(__file__).parents[1] / "results" / "vnncomp2025.md"
 INTRODUCTION = """\
 # Five categories of VNN-COMP 2025, audited
 

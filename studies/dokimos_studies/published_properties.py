@@ -36,7 +36,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
 from dokimos.engine.attacks.base import Budget
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "published-properties.md"
+PAGE = Path(__file__).parents[1] / "results" / "published-properties.md"
 SHAPE = (3, 32, 32)
 BUDGET = Budget(restarts=5, steps=100)
 STEPS = (1, 2)

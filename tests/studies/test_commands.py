@@ -93,3 +93,10 @@ def test_an_unknown_study_or_kind_is_named(tmp_path: Path) -> None:
 def test_the_package_does_not_know_the_studies() -> None:
     sources = (ROOT / "src").rglob("*.py")
     assert [path.name for path in sources if "dokimos_studies" in path.read_text(encoding="utf-8")] == []
+
+
+def test_the_pages_that_commands_write_over_are_there() -> None:
+    from dokimos_studies import published_answers, published_properties
+
+    assert published_answers.PAGE.is_file()
+    assert published_properties.PAGE.is_file()

@@ -149,7 +149,7 @@ def test_operators_on_shapes_are_not_counted() -> None:
 
 @pytest.mark.parametrize("name", ["marabou", "neuralsat", "never2", "reference", "vibecheck"])
 def test_what_verifiers_do_not_read_is_what_was_measured(name: str) -> None:
-    page = Path(__file__).parents[3] / "docs" / "results" / "state-2026-11-16.md"
+    page = Path(__file__).parents[3] / "studies" / "results" / "state-2026-11-16.md"
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.read_text().splitlines()]
     (head,) = (cells for cells in lines if cells[:2] == ["operator", "form"] and name in cells)
     column, measured = head.index(name), dict[str, set[str]]()
