@@ -147,7 +147,7 @@ def numbers() -> dict[str, float]:
 LIMITS = {
     # 57,000 and 400, and what the proofs `linear` and `trees`, their searches and the readers of boosted
     # trees add until all that they replace is gone.
-    "lines of code": (0, 60_400),
+    "lines of code": (0, 60_500),
     "modules": (0, 416),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),

@@ -42,7 +42,7 @@ Asked = Callable[[Points], bool]
 
 
 @dataclass
-class BoxPart:
+class OpenPart:
     """A node of the cover that is not closed yet, or a leaf that is."""
 
     node: int
@@ -122,7 +122,7 @@ class BranchAndBound:
         self._goals = {name: torch.tensor(rows, dtype=torch.float32) for name, rows in goals.rows.items()}
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
         self._tree = CutTree()
-        self._closed: dict[int, BoxPart] = {}
+        self._closed: dict[int, OpenPart] = {}
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
         self._needed, self._reopened, self._proven_nodes = 0.0, 0, set[int]()
         self._refinable = [
@@ -134,8 +134,10 @@ class BranchAndBound:
         with one_thread():
             box = self._question.box
             none = np.zeros(0, np.float32)
-            start = BoxPart(0, box.lower, box.upper, np.zeros(0, np.int64), none, None, none, None, -np.inf)
-            queue: list[tuple[float, int, BoxPart]] = [(-np.inf, 0, start)]
+            start = OpenPart(
+                0, box.lower, box.upper, np.zeros(0, np.int64), none, None, none, None, -np.inf
+            )
+            queue: list[tuple[float, int, OpenPart]] = [(-np.inf, 0, start)]
             while True:
                 while queue:
                     if self._effort.end is not None:
@@ -166,11 +168,11 @@ class BranchAndBound:
 
     # Bounds
 
-    def _bound(self, parts: Sequence[BoxPart]) -> list[BoxPart] | None:
+    def _bound(self, parts: Sequence[OpenPart]) -> list[OpenPart] | None:
         """Close the parts that can be; the others, with cuts chosen. None if a point was found."""
         return self._bound_inputs(parts) if self._cut_inputs else self._bound_units(parts)
 
-    def _bound_inputs(self, parts: Sequence[BoxPart]) -> list[BoxPart] | None:
+    def _bound_inputs(self, parts: Sequence[OpenPart]) -> list[OpenPart] | None:
         """Bound parts of the box with everything bounded anew, by the usual lines."""
         shape = self._steps.shapes[self._network.input]
         lower, upper = (
@@ -203,13 +205,13 @@ class BranchAndBound:
                 return None
         return [parts[k] for k in left]
 
-    def _share(self, parts: Sequence[BoxPart]) -> Floats:
+    def _share(self, parts: Sequence[OpenPart]) -> Floats:
         """√ of what is left of the width of each input: what was cut often already is cut less readily."""
         whole = self._question.box.upper - self._question.box.lower
         left = np.stack([part.upper - part.lower for part in parts])
         return np.sqrt(np.divide(left, whole, out=np.zeros_like(left), where=whole > 0))
 
-    def _bound_units(self, parts: Sequence[BoxPart]) -> list[BoxPart] | None:
+    def _bound_units(self, parts: Sequence[OpenPart]) -> list[OpenPart] | None:
         """Improve lines, multipliers and weights of parts with decided units."""
         batch = self._batch(parts)
         rounds = ROUNDS if len(parts[0].cuts) else self._root_rounds
@@ -269,7 +271,7 @@ class BranchAndBound:
             open_.remove(part)
         return open_
 
-    def _solve(self, part: BoxPart) -> Points | None:
+    def _solve(self, part: OpenPart) -> Points | None:
         """Where every unit is decided, the best multipliers by a linear program, and its solution.
 
         On such a part the goal and the arguments of the units are affine in the input, and cuts are
@@ -337,7 +339,7 @@ class BranchAndBound:
             owners[cut.numbers] = cut.regions
         return owners
 
-    def _weights(self, parts: Sequence[BoxPart], batch: Batch) -> Tensor:
+    def _weights(self, parts: Sequence[OpenPart], batch: Batch) -> Tensor:
         """Weights of the constraints: those of before, or the constraint with the best bound."""
         if self.constraints == 1:
             return torch.ones((len(parts), 1))
@@ -358,7 +360,7 @@ class BranchAndBound:
         }
         return rows, weights @ self._limits
 
-    def _batch(self, parts: Sequence[BoxPart]) -> Batch:
+    def _batch(self, parts: Sequence[OpenPart]) -> Batch:
         """The parts as a batch."""
         counts = [len(part.cuts) for part in parts]
         entries = np.concatenate([part.cuts for part in parts])
@@ -383,7 +385,7 @@ class BranchAndBound:
             cuts[name] = FastCuts(own, inside, side, torch.zeros(len(here)), numbers)
         return Batch(len(parts), facts, cuts, self._lines(parts), multipliers)
 
-    def _lines(self, parts: Sequence[BoxPart]) -> dict[str, Tensor]:
+    def _lines(self, parts: Sequence[OpenPart]) -> dict[str, Tensor]:
         """The slopes of ReLUs: those of before, or the usual ones."""
         table: Tensor | None = None
         if all(part.lines is not None for part in parts):
@@ -403,7 +405,7 @@ class BranchAndBound:
 
     def _store(
         self,
-        parts: Sequence[BoxPart],
+        parts: Sequence[OpenPart],
         lines: dict[str, Tensor],
         multipliers: Tensor,
         weights: Tensor,
@@ -426,7 +428,7 @@ class BranchAndBound:
 
     # Cuts
 
-    def _choose_cuts(self, parts: Sequence[BoxPart], seen: dict[str, Tensor]) -> None:
+    def _choose_cuts(self, parts: Sequence[OpenPart], seen: dict[str, Tensor]) -> None:
         """For each part the unit whose two sides have the best bounds, of those with the largest gaps."""
         scores, entries = [], []
         batch = self._batch(parts)
@@ -461,7 +463,7 @@ class BranchAndBound:
         for k, part in enumerate(parts):
             part.split = best[k][1] if k in best else None
 
-    def _split(self, parts: Sequence[BoxPart]) -> Iterator[BoxPart]:
+    def _split(self, parts: Sequence[OpenPart]) -> Iterator[OpenPart]:
         """The two sides of each part at its cut."""
         for part in parts:
             assert part.split is not None
@@ -478,7 +480,7 @@ class BranchAndBound:
 
     # What is proven
 
-    def _proven(self) -> tuple[QuestionData, list[BoxPart]]:
+    def _proven(self) -> tuple[QuestionData, list[OpenPart]]:
         """The certificate, and the leaves that the checker's arithmetic leaves open."""
         order = list(self._tree.preorder())
         leaves = [self._closed[node] for node in order if self._tree.children[node] is None]
@@ -493,7 +495,7 @@ class BranchAndBound:
                 failed.append(leaves[number])
         return data, failed
 
-    def _certificate(self, tree: Sequence[int], leaves: Sequence[BoxPart]) -> QuestionData:
+    def _certificate(self, tree: Sequence[int], leaves: Sequence[OpenPart]) -> QuestionData:
         known = self._data
         if self._cut_inputs:
             again = known.refined if len(tree) > 1 else ()
@@ -514,7 +516,7 @@ class BranchAndBound:
         )
 
 
-def _side(part: BoxPart, entry: int, sign: float) -> BoxPart:
+def _side(part: OpenPart, entry: int, sign: float) -> OpenPart:
     """One side of a part that is cut at an entry; the multiplier of the cut is 0 so far."""
     return replace(
         part,

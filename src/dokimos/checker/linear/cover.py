@@ -232,7 +232,7 @@ class CutCover:
 
 
 def only(regions: BoxRegions, kept: NDArray[np.intp]) -> BoxRegions:
-    """Some of the regions, numbered anew."""
+    """Some of the regions, with new numbers."""
     cuts = []
     for cut in regions.cuts:
         stays = np.isin(cut.regions, kept)
