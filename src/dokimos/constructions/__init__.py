@@ -23,6 +23,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "residual": "dokimos.constructions.families.residual:Residual",
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
+        "specs": "dokimos.constructions.families.specs:Specs",
         "transformer": "dokimos.constructions.families.transformer:Transformer",
         "two-copies": "dokimos.constructions.families.two_copies:TwoCopies",
     },
