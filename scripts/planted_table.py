@@ -3,8 +3,8 @@
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
 forms run on all instances. SORT is misreader, bounder, attacker or truster; all of them unless given. With
---every, each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught, and which
-the others are; --bug chooses bugs by name.
+--every, each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught,
+and which the others are; --bug chooses bugs by name.
 """
 
 from __future__ import annotations

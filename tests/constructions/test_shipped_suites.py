@@ -25,7 +25,17 @@ from tests.shared import SHARED
 
 #: Families with a suite of their own, or of a size of their own.
 APART = {
-    *("dials", "disjuncts", "ops", "parity-lock", "relaxations", "residual", "scale", "specs", "two-copies"),
+    *(
+        "dials",
+        "disjuncts",
+        "ops",
+        "parity-lock",
+        "relaxations",
+        "residual",
+        "scale",
+        "specs",
+        "two-copies",
+    ),
     "wrapped-ops",
 }
 FAMILIES = set(CONSTRUCTIONS) - APART

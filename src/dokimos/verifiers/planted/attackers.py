@@ -1,6 +1,6 @@
 """Bounders with a correct attack, and one bug in their proofs: what real verifiers get wrong.
 
-The attack comes first, reads the file rightly and replays what it finds. So such a verifier is wrong only
+The attack comes first, reads the file correctly and replays what it finds. So such a verifier is wrong only
 where the attack finds nothing: an `unsat` that its flawed proof gives for a hidden counterexample.
 """
 
