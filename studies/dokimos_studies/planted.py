@@ -2,9 +2,9 @@
 
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
-forms run on all instances. SORT is misreader, bounder or truster; all of them unless given. With --every,
-each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught, and which
-the others are; --bug chooses bugs by name.
+forms run on all instances. SORT is misreader, bounder, attacker or truster; all of them unless given. With
+--every, each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught,
+and which the others are; --bug chooses bugs by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dokimos.suites.budgets import first_within, in_order
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
-from dokimos.verifiers.planted.catalogue import BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
+from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
 from dokimos_studies.planted_catches import Hunt, attempts, hunt
 
 
@@ -31,7 +31,12 @@ def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict
 
 #: A gate with this budget, one job at a time, is to catch every bug.
 BUDGET_SECONDS = 600
-TABLES = {Sort.MISREADER: MISREADERS, Sort.BOUNDER: BOUNDERS, Sort.TRUSTER: (IDEAL, *TRUSTERS)}
+TABLES = {
+    Sort.MISREADER: MISREADERS,
+    Sort.BOUNDER: BOUNDERS,
+    Sort.ATTACKER: ATTACKERS,
+    Sort.TRUSTER: (IDEAL, *TRUSTERS),
+}
 
 
 def cell(found: Hunt, entries: tuple[SuiteEntry, ...]) -> str:

@@ -252,9 +252,24 @@ def in_pairs() -> list[LabelStatement]:
     return made
 
 
+def without_inputs() -> list[LabelStatement]:
+    """Random networks on boxes that one coordinate empties, by much and by little."""
+    made = []
+    for seed in range(4):
+        drawn = SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(2, 3, 2))
+        gap = Fraction(1, 2 ** (3 * seed + 1))
+        box = Box((Fraction(0), gap / 2), (Fraction(1), -gap / 2))
+        draft = Draft(
+            drawn.instance().network_file, first_class_loses(box, 2), Certificate("no-inputs", {})
+        )
+        made.append(statement_of(draft, margin=bool(seed % 2)))
+    return made
+
+
 MADE: dict[str, Callable[[], list[LabelStatement]]] = {
     "enclosure": enclosed,
     "linear": covered,
+    "no-inputs": without_inputs,
     "paired-relus": in_pairs,
     "parity-lock": locked,
     "rewritten": rewritten,

@@ -16,6 +16,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "fixed-routing": "dokimos.checker.proofs.fixed_routing:FixedRouting",
         "linear": "dokimos.checker.linear.proof:LinearProof",
         "linear-attention": "dokimos.checker.proofs.attention:DominantKey",
+        "no-inputs": "dokimos.checker.proofs.no_inputs:NoInputs",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
         "paired-relus": "dokimos.checker.proofs.paired_relus:PairedRelus",

@@ -311,7 +311,7 @@ class Construction(ABC, Generic[P]):
         kind = draft.certificate.kind
         if kind not in kinds and (problem := why_not_trusted(kind)):
             raise InputError(f"{self.family}: its labels are not proven: {problem}.")
-        text = write_vnnlib1(draft.question).encode("ascii")
+        text = (draft.text or write_vnnlib1(draft.question)).encode("ascii")
         instance = Instance(
             name=f"{self.family}-{sha256(draft.network + text)[:10]}",
             network_file=draft.network,

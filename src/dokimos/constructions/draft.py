@@ -17,12 +17,16 @@ from dokimos.suites.vnnlib.model import Point, Property
 
 @dataclass(frozen=True)
 class Draft:
-    """A network, a question, and why the answer is what its author says."""
+    """A network, a question, and why the answer is what its author says.
+
+    `text` is the VNN-LIB that asks the question, where the way it is written matters.
+    """
 
     network: bytes
     question: Property
     certificate: Certificate
     witness: Point | None = None
+    text: str | None = None
 
     @property
     def label(self) -> Label:

@@ -198,6 +198,8 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
         question = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
         few, dtype = network.multiplications > EXACT_WORK, network.dtype
         points = points_to_compare(question, truth.witness, few=few, dtype=dtype)
+        if not points:
+            return CrossCheck("", remark="the property leaves no input to evaluate the network at")
         ulps = truth.claim(Semantics.FLOAT32).ulps or DEFAULT_ULPS
         expected = _expected(network, points, ulps)
         stake = _Stake(truth, network, question)

@@ -15,6 +15,7 @@ from dokimos.checker.proofs.enclosure import LEAF, halves, real_outputs, refutat
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob
 from dokimos.constructions.operators import VARIANTS, Variant
+from dokimos.constructions.parts.gates import Gate
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -70,7 +71,7 @@ class Ops(Construction[Knobs]):
         """Draw centre and weights; only the last layer differs between the two drafts."""
         variant = VARIANTS[knobs.variant]
         plan = draw_plan(variant, knobs.margin, rng)
-        question = _question(plan, variant)
+        question = question_of(plan, variant)
         robust, violated = (plan.network(sign, Fraction(b)) for sign, b in plan.outputs)
         tree = cuts(robust, question, plan.away * CERTAINLY)
         return (
@@ -81,7 +82,10 @@ class Ops(Construction[Knobs]):
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """Everything that was drawn, except the last layer, which `outputs` gives for both drafts."""
+    """Everything that was drawn, except the last layer, which `outputs` gives for both drafts.
+
+    With a `gate`, the first output counts only near the gate's hidden point.
+    """
 
     variant: Variant
     seed: int
@@ -93,11 +97,15 @@ class OperatorPlan:
     away: Fraction
     outputs: tuple[tuple[int, Fraction], tuple[int, Fraction]]
     witness: Point
+    gate: Gate | None = None
 
     def network(self, sign: int, bias: Fraction, *, misread: int = 0) -> bytes:
         """The network with this sign and bias at its end, as it is (0) or in a misreading (1, 2, …)."""
-        sketch = self.variant.sketch(self.seed)
-        features = self.variant.wire(sketch, misread)
+        variant = self.variant
+        sketch = variant.sketch(self.seed)
+        if self.gate is not None:
+            sketch = self.gate.sketch(variant.shape, seed=self.seed, opset=variant.opset)
+        features = variant.wire(sketch, misread)
         both = sketch.weight(np.vstack([self.weights, -self.weights]))
         hinges = sketch("Gemm", features, both, sketch.weight([-self.middle, self.middle]), transB=1)
         rows = np.array([[sign * self.slopes[0], -sign * self.slopes[1]]])
@@ -106,11 +114,67 @@ class OperatorPlan:
             rows = np.vstack([rows / 2, -rows / 2, 0 * rows])
             biases = np.array([float(bias), float(self.threshold), float(self.threshold) - 64.0])
         last = sketch("Gemm", sketch("Relu", hinges), sketch.weight(rows), sketch.weight(biases), transB=1)
+        if self.gate is not None:
+            last = self.gate.attached(sketch, last, len(biases))
         return sketch.build(last, len(biases))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRange:
+    """What was drawn before the last layer is chosen.
+
+    `values` are those of the hinged sum at some points of the box, `seen` the same in each misreading.
+    """
+
+    variant: Variant
+    seed: int
+    box: Box
+    points: NDArray[np.float32]
+    weights: Floats
+    middle: float
+    slopes: tuple[float, float]
+    values: Floats
+    seen: tuple[Floats, ...]
+    away: Fraction
+
+    def plan(self, threshold: Fraction, sign: int, *, turned: bool) -> OperatorPlan:
+        """The plan with this sign of the robust draft, and the other one in the twin if `turned`."""
+        values = self.values
+        least, most = sorted([sign * values.min(), sign * values.max()])
+        best = self.points[int(np.argmin(sign * values) if turned else np.argmax(sign * values))]
+        return OperatorPlan(
+            variant=self.variant,
+            seed=self.seed,
+            box=self.box,
+            weights=self.weights,
+            middle=self.middle,
+            slopes=self.slopes,
+            threshold=threshold,
+            away=self.away,
+            outputs=(
+                (sign, threshold - dyadic(most, BOUND_BITS) - self.away),
+                (-sign, threshold + dyadic(least, BOUND_BITS) + self.away)
+                if turned
+                else (sign, threshold - dyadic(most, BOUND_BITS) + self.away),
+            ),
+            witness=_inward(best, self.box),
+        )
 
 
 def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> OperatorPlan:
     """Draw everything; raises Unusable if some misreading of the operator would change no label."""
+    drawn = draw_range(variant, margin, rng)
+    sign, turned = _telling_arrangement(drawn.values, drawn.seen, CLEARLY * float(drawn.away))
+    return drawn.plan(draw_threshold(rng), sign, turned=turned)
+
+
+def draw_threshold(rng: np.random.Generator) -> Fraction:
+    """What the output is compared with."""
+    return Fraction(int(rng.integers(-64, 65)), 2**CENTRE_BITS)
+
+
+def draw_range(variant: Variant, margin: float, rng: np.random.Generator) -> DrawnRange:
+    """Draw everything but threshold and sign; raises Unusable if the operator is constant."""
     seed = int(rng.integers(2**31))
     box = _box(variant, rng)
     points = corners(box, rng)
@@ -130,26 +194,17 @@ def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> Oper
         _hinged(_features(variant, seed, points, misread=number) @ weights, middle, slopes)
         for number in range(1, len(variant.misreadings) + 1)
     ]
-    sign, turned = _telling_arrangement(values, seen, CLEARLY * float(away))
-    threshold = Fraction(int(rng.integers(-64, 65)), 2**CENTRE_BITS)
-    least, most = sorted([sign * values.min(), sign * values.max()])
-    best = points[int(np.argmin(sign * values) if turned else np.argmax(sign * values))]
-    return OperatorPlan(
+    return DrawnRange(
         variant=variant,
         seed=seed,
         box=box,
+        points=points,
         weights=weights,
         middle=middle,
         slopes=(slopes[0], slopes[1]),
-        threshold=threshold,
+        values=values,
+        seen=tuple(seen),
         away=away,
-        outputs=(
-            (sign, threshold - dyadic(most, BOUND_BITS) - away),
-            (-sign, threshold + dyadic(least, BOUND_BITS) + away)
-            if turned
-            else (sign, threshold - dyadic(most, BOUND_BITS) + away),
-        ),
-        witness=_inward(best, box),
     )
 
 
@@ -213,7 +268,7 @@ def _inward(point: NDArray[np.float32], box: Box) -> Point:
     )
 
 
-def _question(plan: OperatorPlan, variant: Variant) -> Property:
+def question_of(plan: OperatorPlan, variant: Variant) -> Property:
     """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
     unsafe: tuple[Linear, ...] = (Linear((), ((0, Fraction(-1)),), -plan.threshold),)
     if variant.classes:

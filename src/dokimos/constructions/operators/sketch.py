@@ -24,8 +24,13 @@ class Sketch:
     same numbers.
     """
 
+    #: The input of the file.
+    source = "X"
+
     def __init__(self, shape: Sequence[int], *, seed: int, opset: int = OPSET) -> None:
         self.shape = tuple(shape)
+        #: How many numbers the input has.
+        self.size = int(np.prod(self.shape))
         self._graph = GraphBuilder(opset=opset)
         self._rng = np.random.default_rng(seed)
         self.lists_weights_as_inputs = False
@@ -64,7 +69,7 @@ class Sketch:
     def build(self, output: str, width: int | str = "n") -> bytes:
         """The ONNX file whose output `Y` is the tensor `output`, a row of this width (a name: open)."""
         return self._graph.build(
-            {"X": ("float", self.shape)},
+            {self.source: ("float", self.shape if self.source == "X" else (1, self.size))},
             output,
             [1, width],
             output_name="Y",

@@ -30,10 +30,14 @@ SEED = 0
 
 
 class Sort(Enum):
-    """Where a planted bug acts: on what is read, on what is computed from it, or on what is concluded."""
+    """Where a planted bug acts: on what is read, on what is computed from it, or on what is concluded.
+
+    An attacker has a correct attack, which comes first, and one bug in its proofs.
+    """
 
     MISREADER = "misreader"
     BOUNDER = "bounder"
+    ATTACKER = "attacker"
     TRUSTER = "truster"
 
 

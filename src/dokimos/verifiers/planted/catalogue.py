@@ -14,6 +14,7 @@ from dokimos.networks.graph import Network
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Point
+from dokimos.verifiers.planted.attackers import attackers
 from dokimos.verifiers.planted.base import ATTACK, PLAIN_PGD, SEED, Misreader, PlantedVerifier, Sort, Task
 from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
 from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES
@@ -193,7 +194,11 @@ MISREADERS: tuple[PlantedVerifier, ...] = (
     *MISREAD_ANSWERS,
 )
 BOUNDERS: tuple[PlantedVerifier, ...] = (PlainBounder(), *FLAWED_BOUNDERS)
+#: The flaws of bounders in verifiers that attack first; one of the flaws is in the attack.
+ATTACKERS: tuple[PlantedVerifier, ...] = attackers(
+    [bug for bug in FLAWED_BOUNDERS if not isinstance(bug, UncheckedAttack)]
+)
 
 PLANTED: Registry[PlantedVerifier] = Registry("planted bug", {})
-for _bug in (*MISREADERS, *BOUNDERS, *TRUSTERS):
+for _bug in (*MISREADERS, *BOUNDERS, *ATTACKERS, *TRUSTERS):
     PLANTED.add(_bug.name, _bug)

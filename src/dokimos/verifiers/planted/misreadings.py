@@ -23,7 +23,7 @@ Arrays = Mapping[str, NDArray[Any]]
 #: What a node is replaced by (the last one writes its output), and new constants; None if it stays.
 Change = Callable[[Network, Node], tuple[tuple[Node, ...], Arrays] | None]
 
-_NO_ARRAYS: Arrays = MappingProxyType({})
+NO_ARRAYS: Arrays = MappingProxyType({})
 
 
 def misread(network: Network, change: Change) -> Network:
@@ -51,7 +51,8 @@ def _with(network: Network, old: Node, new: tuple[Node, ...], arrays: Arrays) ->
     return replace(network, nodes=nodes, constants=constants, shapes=shapes)
 
 
-def _each(change: Change) -> Callable[[Network], Network]:
+def in_each(change: Change) -> Callable[[Network], Network]:
+    """The network with every node changed that `change` gives others for."""
     return lambda network: misread(network, change)
 
 
@@ -73,7 +74,7 @@ def _attributes(ops: tuple[str, ...], **changed: Attribute) -> Change:
     def change(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
         if node.op not in ops or all(node.attributes[name] == value for name, value in changed.items()):
             return None
-        return (replace(node, attributes={**node.attributes, **changed}),), _NO_ARRAYS
+        return (replace(node, attributes={**node.attributes, **changed}),), NO_ARRAYS
 
     return change
 
@@ -81,7 +82,7 @@ def _attributes(ops: tuple[str, ...], **changed: Attribute) -> Change:
 def _copy(network: Network, source: str, node: Node) -> tuple[tuple[Node, ...], Arrays]:
     """The output of `node` is just the tensor `source`."""
     shape = network.shapes[node.output]
-    return (Node("Reshape", (source,), node.output, {"shape": shape}),), _NO_ARRAYS
+    return (Node("Reshape", (source,), node.output, {"shape": shape}),), NO_ARRAYS
 
 
 def _copied(op: str) -> Change:
@@ -91,7 +92,7 @@ def _copied(op: str) -> Change:
 
 def _without_bias(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
     if node.op in ("Conv", "Gemm") and len(node.inputs) > 2 and node.inputs[2]:
-        return (replace(node, inputs=node.inputs[:2]),), _NO_ARRAYS
+        return (replace(node, inputs=node.inputs[:2]),), NO_ARRAYS
     if node.op == "Add" and node.inputs[1] in network.constants:
         return _copy(network, node.inputs[0], node)
     return None
@@ -116,17 +117,17 @@ def _transposed_product(network: Network, node: Node) -> tuple[tuple[Node, ...],
 def _swapped_product(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
     if _left_constant(network, node) is None:
         return None
-    return (replace(node, inputs=node.inputs[::-1]),), _NO_ARRAYS
+    return (replace(node, inputs=node.inputs[::-1]),), NO_ARRAYS
 
 
 def _constant_second(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
     if node.op not in ("Sub", "Div") or node.inputs[0] not in network.constants:
         return None
-    return (replace(node, inputs=node.inputs[::-1]),), _NO_ARRAYS
+    return (replace(node, inputs=node.inputs[::-1]),), NO_ARRAYS
 
 
 def _other_order(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
-    return ((replace(node, inputs=node.inputs[::-1]),), _NO_ARRAYS) if node.op == "Concat" else None
+    return ((replace(node, inputs=node.inputs[::-1]),), NO_ARRAYS) if node.op == "Concat" else None
 
 
 def _flipped_kernel(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
@@ -157,7 +158,7 @@ def _padded_with_zero(network: Network, node: Node) -> tuple[tuple[Node, ...], A
     wide = (0, 0, *pads[:space], 0, 0, *pads[space:])
     padded = Node("Pad", node.inputs, f"{node.output} padded", {"pads": wide, "value": 0.0})
     none = {**node.attributes, "pads": (0,) * len(pads)}
-    return (padded, Node("MaxPool", (padded.output,), node.output, none)), _NO_ARRAYS
+    return (padded, Node("MaxPool", (padded.output,), node.output, none)), NO_ARRAYS
 
 
 def _last_axis(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
@@ -173,11 +174,11 @@ def _without_skip(network: Network, node: Node) -> tuple[tuple[Node, ...], Array
 def _first_two(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
     if node.op not in ("Max", "Min") or len(node.inputs) < 3:
         return None
-    return (replace(node, inputs=node.inputs[:2]),), _NO_ARRAYS
+    return (replace(node, inputs=node.inputs[:2]),), NO_ARRAYS
 
 
 def _sum_for_mean(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
-    return ((replace(node, op="ReduceSum"),), _NO_ARRAYS) if node.op == "ReduceMean" else None
+    return ((replace(node, op="ReduceSum"),), NO_ARRAYS) if node.op == "ReduceMean" else None
 
 
 def _halved(network: Network) -> Network:
@@ -214,44 +215,44 @@ MISREAD_NETWORKS = (
     Misreader("last-bias", "forgets the last bias", network=_one(-1, _without_bias)),
     Misreader("half-weights", "keeps weights in half precision", network=_halved),
     Misreader("last-relu", "skips the last ReLU", network=_one(-1, _copied("Relu"))),
-    Misreader("no-skip", "drops the second branch of an Add", network=_each(_without_skip)),
-    Misreader("transposed-product", "reads C·X as X·Cᵀ", network=_each(_transposed_product)),
-    Misreader("swapped-product", "reads C·X as X·C", network=_each(_swapped_product)),
-    Misreader("constant-second", "reads C − X as X − C, C / X as X / C", network=_each(_constant_second)),
+    Misreader("no-skip", "drops the second branch of an Add", network=in_each(_without_skip)),
+    Misreader("transposed-product", "reads C·X as X·Cᵀ", network=in_each(_transposed_product)),
+    Misreader("swapped-product", "reads C·X as X·C", network=in_each(_swapped_product)),
+    Misreader("constant-second", "reads C − X as X − C, C / X as X / C", network=in_each(_constant_second)),
     Misreader(
         "gemm-factors",
         "ignores alpha and beta of Gemm",
-        network=_each(_attributes(("Gemm",), alpha=1.0, beta=1.0)),
+        network=in_each(_attributes(("Gemm",), alpha=1.0, beta=1.0)),
     ),
-    Misreader("gemm-trans-b", "ignores transB of Gemm", network=_each(_attributes(("Gemm",), transB=0))),
+    Misreader("gemm-trans-b", "ignores transB of Gemm", network=in_each(_attributes(("Gemm",), transB=0))),
     Misreader(
         "pool-padding",
         "counts padding in an average pool",
-        network=_each(_attributes(("AveragePool",), count_include_pad=1)),
+        network=in_each(_attributes(("AveragePool",), count_include_pad=1)),
     ),
-    Misreader("max-pool-zeros", "pads a max pool with zeros", network=_each(_padded_with_zero)),
-    Misreader("flipped-kernel", "flips the kernels of convolutions", network=_each(_flipped_kernel)),
-    Misreader("pad-order", "reads pads as begin, end, begin, end", network=_each(_interleaved_pads)),
-    Misreader("no-dilation", "ignores dilations", network=_each(_no_dilation)),
+    Misreader("max-pool-zeros", "pads a max pool with zeros", network=in_each(_padded_with_zero)),
+    Misreader("flipped-kernel", "flips the kernels of convolutions", network=in_each(_flipped_kernel)),
+    Misreader("pad-order", "reads pads as begin, end, begin, end", network=in_each(_interleaved_pads)),
+    Misreader("no-dilation", "ignores dilations", network=in_each(_no_dilation)),
     Misreader(
-        "pad-value", "pads with 0, whatever it says", network=_each(_attributes(("Pad",), value=0.0))
+        "pad-value", "pads with 0, whatever it says", network=in_each(_attributes(("Pad",), value=0.0))
     ),
-    Misreader("softmax-axis", "takes Softmax along the last axis", network=_each(_last_axis)),
-    Misreader("no-transpose", "reads a Transpose as a Reshape", network=_each(_copied("Transpose"))),
-    Misreader("concat-order", "joins tensors in the opposite order", network=_each(_other_order)),
+    Misreader("softmax-axis", "takes Softmax along the last axis", network=in_each(_last_axis)),
+    Misreader("no-transpose", "reads a Transpose as a Reshape", network=in_each(_copied("Transpose"))),
+    Misreader("concat-order", "joins tensors in the opposite order", network=in_each(_other_order)),
     Misreader(
         "leaky-slope",
         "takes the slope of every LeakyRelu for 0.01",
-        network=_each(_attributes(("LeakyRelu",), alpha=float(np.float32(0.01)))),
+        network=in_each(_attributes(("LeakyRelu",), alpha=float(np.float32(0.01)))),
     ),
-    Misreader("no-clip", "skips Clip", network=_each(_copied("Clip"))),
+    Misreader("no-clip", "skips Clip", network=in_each(_copied("Clip"))),
     Misreader(
         "no-epsilon",
         "ignores epsilon of BatchNormalization",
-        network=_each(_attributes(("BatchNormalization",), epsilon=0.0)),
+        network=in_each(_attributes(("BatchNormalization",), epsilon=0.0)),
     ),
-    Misreader("max-of-two", "reads only two inputs of Max and Min", network=_each(_first_two)),
-    Misreader("sum-for-mean", "adds up where ReduceMean averages", network=_each(_sum_for_mean)),
+    Misreader("max-of-two", "reads only two inputs of Max and Min", network=in_each(_first_two)),
+    Misreader("sum-for-mean", "adds up where ReduceMean averages", network=in_each(_sum_for_mean)),
 )
 
 
