@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli.streams import echo
 
 
 def guide(
@@ -39,7 +40,7 @@ def guide(
 
     with progress_bar("guide") as show:
         found = dokimos.guide_training(out=out, seeds=seeds, steps=steps, jobs=jobs, progress=show)
-    typer.echo(
+    echo(
         f"{found.page}: {found.tests:,} tests of {found.asked:,} asked for; the numbers are in {found.data}"
     )
     if found.is_interrupted:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli.streams import echo
 
 
 def study(
@@ -41,8 +42,6 @@ def study(
         found = dokimos.compare_studies(
             domains or (), out=out, seeds=seeds, budget=budget, trainings=trainings, progress=show
         )
-    typer.echo(
-        f"{found.page}: {found.runs:,} runs of {found.asked:,} asked for; the numbers are in {found.data}"
-    )
+    echo(f"{found.page}: {found.runs:,} runs of {found.asked:,} asked for; the numbers are in {found.data}")
     if found.is_interrupted:
         raise typer.Exit(INTERRUPTED)

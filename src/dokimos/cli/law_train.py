@@ -9,6 +9,7 @@ import typer
 
 from dokimos.cli import one_thread
 from dokimos.cli.options import STUDIES
+from dokimos.cli.streams import echo
 
 
 def train(
@@ -24,4 +25,4 @@ def train(
 
     with starting_over():
         trained = dokimos.train_study(study, out, kind=kind, seed=seed)
-    typer.echo(f"{out}: trained; {trained.quality}")
+    echo(f"{out}: trained; {trained.quality}")

@@ -36,7 +36,7 @@ from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.inputs import contained
-from dokimos.core.readable import Brief, exact_number, printable
+from dokimos.core.readable import Brief, exact_number, markdown_text, printable
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -593,24 +593,29 @@ def _keep_point(kept: Path, judgement: Judgement, entries: Mapping[InstanceKey, 
     return place
 
 
+def _code(command: str) -> str:
+    """A command as code on one line; a name with line breaks cannot be copied from there."""
+    return f"      {printable(' '.join(command.split()))}"
+
+
 def _guide(outcome: GateOutcome, failures: Sequence[_Failure], suites: Iterable[str]) -> str:
     """What to do with the folder of failures: commands that need nothing outside of it but Dokimos."""
 
     def command(*words: str) -> str:
-        return f"      {printable(shlex.join(['dokimos', *words]))}"
+        return _code(shlex.join(["dokimos", *words]))
 
     def blocks() -> Iterator[str]:
         yield "# What failed"
         yield "Networks, properties, proofs and points of every failure. Run these commands in this folder."
         for suite in sorted(suites):
-            own = printable(suite).replace("<", "&lt;")
+            own = markdown_text(suite)
             yield f"- prove the labels of {own} again, and run a verifier on the same questions:"
             again = command("gate", suite, "--verifier", "NAME=PLACE", "--out", f"again-{suite}")
             yield f"{command('check', suite)}\n{again}"
         labels = [finding.text for finding in outcome.of_kind(GateFindingKind.LABEL)]
         for text, failure in (*((text, None) for text in labels), *((one.text, one) for one in failures)):
-            yield f"- {printable(' '.join(text.split())).replace('<', '&lt;')}"
+            yield f"- {markdown_text(text)}"
             if failure is not None and failure.point is not None:
-                yield f"      {printable(failure.replay())}"
+                yield _code(failure.replay())
 
     return "\n\n".join(blocks()) + "\n"
