@@ -271,6 +271,12 @@ def _unsupported(task: JobTask, why: str, log: Path, started_at: str) -> RunReco
     return _record(task, VerifierAnswer(Answer.UNSUPPORTED, detail=why), outcome, started_at)
 
 
+def failed_record(task: JobTask, why: str) -> RunRecord:
+    """The record of a job that came to nothing where it was to run: an error of this job alone."""
+    outcome = Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, why)
+    return _record(task, VerifierAnswer(Answer.ERROR, detail=why), outcome, now())
+
+
 def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at: str) -> RunRecord:
     return RunRecord(
         job=task.job,

@@ -83,7 +83,7 @@ def run(
             progress=show,
         )
     rules = f" --rules {','.join(taken.rules)}" if taken.rules else ""
-    runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
+    runs = f"{len(campaign.records)} of {campaign.planned} planned runs"
     echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}{rules}")
 
 
