@@ -21,7 +21,7 @@ from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest,
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import only_one
+from dokimos.core.files import only_one, sync_folder
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
@@ -152,7 +152,10 @@ def run_campaign(
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, settings)
     with _folder_errors(out):
+        is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            sync_folder(out.absolute().parent)
         contained(out, "logs").mkdir(exist_ok=True)
         with _alone(out):
             manifest = describe(suites, tools, settings)

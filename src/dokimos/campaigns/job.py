@@ -232,9 +232,9 @@ def _ask_warm(
 
 
 def _keep_proof(written: Path, place: Path) -> None:
-    """Keep a proof that a verifier wrote, if it is a regular file and not too large."""
+    """Keep a proof that a verifier wrote, if it is a regular file in its folder and not too large."""
     try:
-        content = read_regular(written, most_bytes=_MOST_PROOF_BYTES)
+        content = read_regular(contained(written.parent, written.name), most_bytes=_MOST_PROOF_BYTES)
     except (OSError, InputError):
         return
     write_whole(place, content, what="the proof")

@@ -26,6 +26,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.files import sync_folder
 from dokimos.core.inputs import contained
 from dokimos.core.strict_json import MOST_BYTES
 from dokimos.suites.instance import Answer
@@ -178,8 +179,11 @@ class Journal:
         self._lock = threading.Lock()
         self._failed: OSError | None = None
         self._finished = {record.job for record in read_journal(path)}
+        is_new = not path.exists()
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if is_new:
+                sync_folder(path.parent)
         except OSError as error:
             raise _cannot_write(path, error) from error
         size = os.fstat(self._descriptor).st_size

@@ -18,6 +18,7 @@ The files of every failure are kept in the campaign's folder, with the commands 
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from dokimos.campaigns.journal import Seconds
 from dokimos.core import strict_json
 from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import write_whole
+from dokimos.core.files import cannot_write, only_one, write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief, exact_number, markdown_text, printable
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
@@ -482,7 +483,25 @@ def write_baseline(
     kept = tuple(one for one in held.expected_failures if one.key in not_right or stays(one))
     runs = [*seen.values(), *(run for run in held.runs if stays(run))]
     in_order = tuple(sorted(runs, key=lambda run: run.key))
-    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline")
+    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline", durable=True)
+
+
+def renew_baseline(
+    path: Path, outcome: GateOutcome, *, instances: Mapping[str, Container[str]] | None = None
+) -> None:
+    """Write a baseline like `write_baseline`, over what it holds now.
+
+    Another gate may have updated it since this one has read it, and none does while this one writes.
+    """
+    place = Path(os.path.realpath(path))
+    lock = place.with_name(f".{place.name[:40]}.lock")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(lock, doing=f"updates {path}", waiting=lambda said: _log.info("%s", said)):
+            before = read_baseline(path) if path.exists() else None
+            write_baseline(path, outcome, before=before, instances=instances)
+    except OSError as error:
+        raise cannot_write(path, error, what="the baseline") from error
 
 
 @dataclass(frozen=True)
