@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
@@ -279,21 +280,26 @@ def read_history(path: Path) -> History:
     """Read a whole journal; another process may be writing it."""
     records: dict[str, RunRecord] = {}
     started: dict[str, str] = {}
-    since: list[RunRecord] = []
+    numbers = count()
+    since: dict[int, RunRecord] = {}  # by number, in order; `written` has those of each job
+    written: dict[str, list[int]] = {}
     for event in _events(path):
         match event:
             case Resumed():
-                started, since = {}, []
+                started, since, written = {}, {}, {}
             case Started():
                 started[str(event.job)] = str(event.at)
             case SetAside():
                 records.pop(event.job, None)
                 started.pop(event.job, None)
-                since = [record for record in since if record.job != event.job]
+                for number in written.pop(event.job, ()):
+                    del since[number]
             case Finished():
                 records.setdefault(event.record.job, event.record)
-                since.append(event.record)
-    return History(tuple(records.values()), started, tuple(since))
+                number = next(numbers)
+                since[number] = event.record
+                written.setdefault(event.record.job, []).append(number)
+    return History(tuple(records.values()), started, tuple(since.values()))
 
 
 def _events(path: Path) -> Iterator[Event]:
