@@ -391,3 +391,20 @@ def test_a_campaign_without_runs_is_not_judged(dokimos: Dokimos, suite: Path, tm
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 2
     assert "it has no recorded runs yet" in judged.err
+
+
+def test_only_takes_patterns_and_refuses_what_no_instance_is_named(
+    dokimos: Dokimos, copy_of_tiny: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    suite = copy_of_tiny(tmp_path / "suite")
+    names = [path.stem for path in (suite / "vnnlib").iterdir()]
+    start = names[0][:-1]
+    wanted = [name for name in names if name.startswith(start)]
+    command = ("run", suite, "--verifier", "scripted", "--out", tmp_path / "run", "--only")
+    ran = dokimos(*command, f"{start}*")
+    assert f"{len(wanted)} of {len(wanted)} planned runs recorded" in ran.out, ran.err
+    assert "the suites have no instance of this name" in dokimos(*command, "nothing-*").err
+    # Refused before a suite would be made.
+    for nonsense in ("", "a/b", "a\nb"):
+        ran = dokimos("run", "scale", "--verifier", "scripted", "--out", tmp_path / "x", "--only", nonsense)
+        assert (ran.code, "is not the name of an instance" in ran.err) == (2, True)
