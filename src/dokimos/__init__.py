@@ -7,10 +7,15 @@ one table is `__init__.pyi`, which type checkers read as well.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
+
+# onnxruntime reports to its maker, and keeps an identifier of the machine, unless this is set before it is
+# loaded. Every process of ours imports this package first, and hands the variable on.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
 def __getattr__(name: str) -> Any:

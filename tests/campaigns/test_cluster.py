@@ -8,19 +8,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 import dokimos
 from dokimos.campaigns import cluster as under_test
-from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
+from dokimos.campaigns.campaign import Campaign, Progress, _Runner, read_campaign, run_campaign
+from dokimos.campaigns.job import perform
 from dokimos.campaigns.journal import RunRecord
-from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.plan import CampaignSuite, Job
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.suites.instance import Label
@@ -253,3 +256,100 @@ def test_a_variable_that_a_worker_lacks_is_one_sentence(
     ):
         run(tmp_path, "out", three.address, pass_env=("SET_ONLY_HERE",))
     assert all("s3cr3t" not in path.read_text() for path in (tmp_path / "out").glob("*.json*"))
+
+
+# Workers that return something else than what was asked of them; they import these functions
+
+
+def _changed(change: Mapping[str, Any], *sent: Any) -> bytes:
+    returned = msgspec.msgpack.decode(under_test._perform_on_worker(*sent))
+    document = json.loads(returned["line"])
+    document["record"] |= change
+    return msgspec.msgpack.encode(returned | {"line": json.dumps(document).encode()})
+
+
+def _with_line(line: bytes, *sent: Any) -> bytes:
+    returned = msgspec.msgpack.decode(under_test._perform_on_worker(*sent))
+    return msgspec.msgpack.encode(returned | {"line": line})
+
+
+def _returning(value: Any, *sent: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        (partial(_changed, {"job": "another"}), "names another job .'another'."),
+        (partial(_changed, {"suite": "another"}), "names another suite"),
+        (partial(_changed, {"instance": "i11"}), "names another instance"),
+        (partial(_changed, {"verifier": "another"}), "names another verifier .'another'."),
+        (partial(_changed, {"verifier_version": "0"}), "names another verifier version"),
+        (partial(_changed, {"repeat": 7}), "names another repeat"),
+        (partial(_changed, {"wall_seconds": -1}), "is no record"),
+        (partial(_changed, {"answer": "perhaps"}), "is no record"),
+        (partial(_changed, {"surprise": 1}), "is no record"),
+        (partial(_with_line, b"nonsense"), "is no record"),
+        (partial(_with_line, b'{"schema": 1, "event": "resumed"}'), "is no record"),
+        (partial(_returning, b"nonsense"), "is no result of a run"),
+        (partial(_returning, {"line": b""}), "is no result of a run"),
+        (partial(_returning, None), "is no result of a run"),
+    ],
+)
+def test_nothing_is_written_of_what_a_worker_was_not_asked(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hostile: Any, reason: str
+) -> None:
+    monkeypatch.setattr(under_test, "_perform_on_worker", hostile)
+    with pytest.raises(InputError, match=reason):
+        run(tmp_path, "out", three.address)
+    assert read_campaign(tmp_path / "out").records == ()
+    assert list((tmp_path / "out" / "logs").iterdir()) == []
+    monkeypatch.undo()
+    assert len(run(tmp_path, "out", three.address).records) == COUNT
+
+
+def _failing(*sent: Any) -> bytes:
+    if sent[0].instance in ("i5", "i6"):
+        raise LookupError("a fault\nof i5")
+    return under_test._perform_on_worker(*sent)
+
+
+def _missing(*_: Any, **__: Any) -> Any:
+    raise LookupError("a fault\nof i5")
+
+
+def _failing_inside(*sent: Any) -> bytes:
+    if sent[0].instance in ("i5", "i6"):
+        under_test.perform = _missing
+    try:
+        return under_test._perform_on_worker(*sent)
+    finally:
+        under_test.perform = perform
+
+
+@pytest.mark.parametrize("how", [_failing, _failing_inside])
+def test_an_exception_in_a_worker_is_that_jobs_error(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
+) -> None:
+    monkeypatch.setattr(under_test, "_perform_on_worker", how)
+    campaign = run(tmp_path, "out", three.address)
+    said = {record.instance: record.detail for record in campaign.records}
+    assert len(said) == COUNT
+    failed = {name for name, detail in said.items() if "the worker failed" in detail}
+    assert failed == {"i5", "i6"}
+    assert said["i5"] == "the worker failed: LookupError: a fault of i5"
+
+
+def test_a_campaign_that_loses_runs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _Runner.run_all
+
+    def fewer(self: _Runner, todo: Sequence[Job]) -> Iterator[RunRecord]:
+        yield from whole(self, todo[:-2])
+
+    monkeypatch.setattr(_Runner, "run_all", fewer)
+    with pytest.raises(
+        InputError, match="12 runs were planned, 10 of the 12 left were run, and 2 are not in"
+    ):
+        run(tmp_path, "out", None)
+    monkeypatch.undo()
+    assert len(run(tmp_path, "out", None).records) == COUNT

@@ -11,7 +11,7 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import read_campaign, run_campaign
-from dokimos.campaigns.job import log_path, remove_folder
+from dokimos.campaigns.job import _keep_proof, log_path, remove_folder
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile
@@ -122,6 +122,19 @@ def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path) -> None:
         assert record.answer is Answer.ERROR
         assert "no readable answer (what it wrote as its result is not a file" in record.detail
         assert "s3cr3t" not in (out / "journal.jsonl").read_text()
+
+
+def test_a_proof_that_links_elsewhere_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_text(SECRET)
+    run, kept = tmp_path / "run", tmp_path / "kept.proof.json"
+    run.mkdir()
+    (run / "certificate.json").symlink_to(tmp_path / "passwd")
+    _keep_proof(run / "certificate.json", kept)
+    assert not kept.exists()
+    (run / "certificate.json").unlink()
+    (run / "certificate.json").write_text("{}")
+    _keep_proof(run / "certificate.json", kept)
+    assert kept.read_text() == "{}"
 
 
 def test_of_a_linked_folder_the_link_alone_is_removed(tmp_path: Path) -> None:

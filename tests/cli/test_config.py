@@ -48,7 +48,7 @@ def test_run_takes_what_init_wrote(dokimos: Dokimos, suite: Path, here: Path) ->
     first, *rest = ran.err.splitlines()
     assert first == f"dokimos.toml adds: {added}"
     assert any(line.startswith("running 1/2: mine ") for line in rest)
-    assert "2 runs recorded; now: dokimos judge run --rules exact" in ran.out
+    assert "2 of 2 planned runs recorded; now: dokimos judge run --rules exact" in ran.out
     found = library.read_campaign("run")
     assert {record.verifier for record in found.records} == {"mine"}
     assert found.manifest.limits.memory_bytes == 2_000_000_000

@@ -237,3 +237,14 @@ def test_code_that_a_file_names_is_refused_and_named(folder: Path) -> None:
     assert isinstance(refused, InputError) and "replaying it runs Python: the domain" in str(refused)
     both = run("replay", out / "income.json", "--allow-code", "--no-code").exception
     assert isinstance(both, InputError) and "either" in str(both)
+
+
+@pytest.mark.parametrize(("value", "kind"), [("x1", "record"), ("list(x1)", "list"), ("{}", "dict")])
+@pytest.mark.parametrize("asked", ["d1 <= d2", "d1 == d2", "d1 + 1 <= d2"])
+def test_an_output_of_several_values_is_told(folder: Path, value: str, kind: str, asked: str) -> None:
+    text = LAW.replace("d1 = predict(x1)", f"d1 = {value}").replace("d1 <= d2", asked)
+    (folder / "several.law").write_text(text)
+    ran = run("test", folder / "several.law")
+    assert ran.exception is None or isinstance(ran.exception, InputError | SystemExit)
+    said = f"{ran.output}{ran.exception}"
+    assert f"the output d1 is a {kind}, not a number, a text or a truth value" in said

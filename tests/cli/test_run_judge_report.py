@@ -37,7 +37,7 @@ def labels(suite: Path) -> dict[str, str]:
 def test_a_right_verifier_passes(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
     ran = dokimos("run", suite, "--verifier", "scripted", "--timeout", 20, "--out", tmp_path / "run")
     assert ran.code == 0, ran.err
-    assert "4 runs recorded" in ran.out
+    assert "4 of 4 planned runs recorded" in ran.out
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 0
     assert "No wrong answers" in judged.out
@@ -188,7 +188,7 @@ def test_ctrl_c_counts_once(
 def test_one_instance_can_be_run_alone(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
     name = min(labels(suite))
     ran = dokimos("run", suite, "--verifier", "scripted", "--only", name, "--out", tmp_path / "run")
-    assert "1 run recorded" in ran.out
+    assert "1 of 1 planned runs recorded" in ran.out
     missing = dokimos(
         "run", suite, "--verifier", "scripted", "--only", "nothing", "--out", tmp_path / "run2"
     )
@@ -277,7 +277,7 @@ def test_two_suites_run_as_one_campaign_with_their_own_timeouts(
         "".join(f"{line.rpartition(',')[0]},{7 + k}\n" for k, line in enumerate(table.read_text().split()))
     )
     ran = dokimos("run", suite, other, "--verifier", "scripted", "--cpu", 30, "--out", tmp_path / "run")
-    assert "8 runs recorded" in ran.out, ran.err
+    assert "8 of 8 planned runs recorded" in ran.out, ran.err
     judged = dokimos("judge", tmp_path / "run", "--rules", "exact")
     assert judged.code == 0, judged.err
     assert "all benchmarks" in judged.out
@@ -300,7 +300,7 @@ def test_probes_catch_who_says_unsat_to_everything(
     only = min(name for name, label in labels(suite).items() if label == "unsat")
     for _ in range(2):
         ran = dokimos("run", suite, "--only", only, *options)
-        assert "2 runs recorded" in ran.out, ran.err
+        assert "2 of 2 planned runs recorded" in ran.out, ran.err
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 1
     assert judged.out.count("wrong-unsat  scripted answers unsat on suite-probe/probe-") == 1
@@ -319,7 +319,10 @@ def test_probes_also_switch_a_verifiers_own_attack_off(
     only = min(name for name, label in labels(suite).items() if label == "sat")
     given = ("--pass-env", "HOME", "--trust-scripts", "--only", only)
     options = (*given, "--probe", "--out", tmp_path / "run")
-    assert "4 runs recorded" in dokimos("run", suite, "--verifier", f"vnncomp={tool}", *options).out
+    assert (
+        "4 of 4 planned runs recorded"
+        in dokimos("run", suite, "--verifier", f"vnncomp={tool}", *options).out
+    )
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 1
     assert f"--verifier vnncomp={tool}:no-attack " in judged.out
@@ -388,3 +391,20 @@ def test_a_campaign_without_runs_is_not_judged(dokimos: Dokimos, suite: Path, tm
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 2
     assert "it has no recorded runs yet" in judged.err
+
+
+def test_only_takes_patterns_and_refuses_what_no_instance_is_named(
+    dokimos: Dokimos, copy_of_tiny: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    suite = copy_of_tiny(tmp_path / "suite")
+    names = [path.stem for path in (suite / "vnnlib").iterdir()]
+    start = names[0][:-1]
+    wanted = [name for name in names if name.startswith(start)]
+    command = ("run", suite, "--verifier", "scripted", "--out", tmp_path / "run", "--only")
+    ran = dokimos(*command, f"{start}*")
+    assert f"{len(wanted)} of {len(wanted)} planned runs recorded" in ran.out, ran.err
+    assert "the suites have no instance of this name" in dokimos(*command, "nothing-*").err
+    # Refused before a suite would be made.
+    for nonsense in ("", "a/b", "a\nb"):
+        ran = dokimos("run", "scale", "--verifier", "scripted", "--out", tmp_path / "x", "--only", nonsense)
+        assert (ran.code, "is not the name of an instance" in ran.err) == (2, True)

@@ -171,3 +171,39 @@ def test_nothing_outlives_a_process_that_is_ended(tmp_path: Path, number: int) -
     while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+INTERRUPTING = """
+import os, signal
+if os.getpid() != int(os.environ["MAIN"]):  # while a new process loads what it will call
+    os.killpg(os.getpgrp(), signal.SIGINT)
+
+def same(item):
+    return item
+"""
+INTERRUPTED = """
+import os
+os.environ["MAIN"] = str(os.getpid())
+from dokimos.core.parallel import each
+from interrupting import same
+try:
+    for _ in each(same, list(range(8)), jobs=2):
+        pass
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_while_processes_start_prints_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "interrupting.py").write_text(INTERRUPTING)
+    (tmp_path / "program.py").write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")

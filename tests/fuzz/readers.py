@@ -6,6 +6,7 @@ with it what the commands do, or raises a DokimosError.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import json
@@ -39,11 +40,13 @@ from dokimos.core.errors import DokimosError
 from dokimos.judging.gate import read_baseline
 from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
+from dokimos.laws.domain.data_frames import read_csv_table
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
 from dokimos.laws.language.parser import parse_law, read_law
+from dokimos.laws.language.templates import first_laws
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from dokimos.networks.graph import Network
@@ -486,6 +489,31 @@ def read_any_data(path: Path, number: int) -> None:
     str(load_data(path).classes)
 
 
+def read_any_instances(path: Path, number: int) -> None:
+    """The table of a suite, as a suite's folder is read."""
+    for folder in ("onnx", "vnnlib", "truth"):
+        if not (path.parent / folder).exists():
+            shutil.copytree(suite() / folder, path.parent / folder)
+    str([*read_suite(path.parent)])
+
+
+def read_any_records(path: Path, number: int) -> None:
+    """A table of records, as `law init` reads it; what is written from it must be readable."""
+    table = read_csv_table(path)
+    made = first_laws(table, list(table.columns)[-1], data=path.name)
+    ast.parse(made.text)
+    for text in made.laws.values():
+        parse_law(text)
+
+
+TABLES = [b"age,sex,granted\n18,f,0\n60,m,1\n40,f,1\n", b"income;own\n1.5e3;yes\n-.5;no\n7;yes\n"]
+
+
+def instance_tables() -> list[bytes]:
+    row = b"\"[('f', 'onnx/witness.onnx'), ('g', 'onnx/ordered-pairs.onnx')]\",vnnlib/witness.vnnlib,1\n"
+    return [(suite() / "instances.csv").read_bytes(), row]
+
+
 def archives() -> list[bytes]:
     labels = pool_file(np.array([0, 1]), ".npy")
     return [archive(x=pool_file(np.eye(2), ".npy"), y=labels)]
@@ -549,10 +577,11 @@ READERS: dict[str, Reader] = {
     "pool": Reader("pool.npy", read_any_pool, (change_bytes,), arrays, pools),
     "trees": Reader("trees.json", read_any_trees, JSON, lambda: [KEEPS, BREAKS], deep_json),
     "proof": Reader("older.json", read_any_proof, JSON, lambda: list(saved()), deep_json),
-    "instances": Reader("instances.csv", read_any_table, TEXT, lambda: suite_file("instances.csv")),
     "suite": Reader("suite.json", read_any_table, JSON, lambda: suite_file("suite.json"), deep_json),
     "baseline": Reader("baseline.json", read_any_baseline, JSON, lambda: [BASELINE], deep_json),
     "published": Reader("results.csv", read_any_published, TEXT, lambda: [PUBLISHED]),
+    "instances": Reader("instances.csv", read_any_instances, TEXT, instance_tables),
+    "records": Reader("people.csv", read_any_records, TEXT, lambda: TABLES),
     "npz": Reader("data.npz", read_any_data, (change_bytes,), archives, named_archives),
     "table": Reader("data.csv", read_any_data, TEXT, lambda: [b"a,b,label\n0.5,1,0\n0.25,0,1\n"], tables),
 }

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -116,20 +117,34 @@ def chosen_verifiers(verifiers: str | Verifier | Sequence[str | Verifier]) -> li
 def campaign_suites(
     suites: SuiteSource | Sequence[SuiteSource], only: Sequence[str], progress: ProgressCallback[object]
 ) -> list[CampaignSuite]:
-    """The suites with the instances to run: all of them, or only the named ones."""
+    """The suites with the instances to run: all of them, or only those that the names and patterns match.
+
+    A pattern is written with `*`, `?` and `[`; what nothing can match is refused before a suite is made.
+    """
+    for pattern in only:
+        if not pattern or not pattern.isprintable() or "/" in pattern:
+            raise InputError(f"`only` {pattern!r}: is not the name of an instance, or a pattern of names.")
     found = []
     given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
     for each in dict.fromkeys(given):
         suite = read_suite(each, progress=progress)
-        entries = tuple(entry for entry in suite.entries if not only or entry.name in only)
+        entries = tuple(
+            entry
+            for entry in suite.entries
+            if not only or any(_matches(entry.name, pattern) for pattern in only)
+        )
         is_shipped = isinstance(each, str) and not Path(each).exists()
         if entries:
             found.append(CampaignSuite(suite.folder, entries, name=str(each) if is_shipped else ""))
     there = {entry.name for suite in found for entry in suite.instances}
-    for name in only:
-        if name not in there:
-            raise InputError(f"`only` {name}: the suites have no instance of this name.")
+    for pattern in only:
+        if not any(_matches(name, pattern) for name in there):
+            raise InputError(f"`only` {pattern}: the suites have no instance of this name.")
     return found
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:

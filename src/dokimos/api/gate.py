@@ -24,6 +24,7 @@ from dokimos.judging.gate import (
     keep_failures,
     pass_gate,
     read_baseline,
+    renew_baseline,
     second_tries,
     write_baseline,
 )
@@ -149,7 +150,7 @@ def gate(
     outcome = keep_failures(folder, outcome, entries)
     write_baseline(folder / _LAST, outcome, before=last, instances=whole)
     if update_baseline and baseline is not None:
-        write_baseline(Path(baseline), outcome, before=held, instances=whole)
+        renew_baseline(Path(baseline), outcome, instances=whole)
     return outcome
 
 

@@ -1,8 +1,5 @@
 """Runs every planned job that is not finished yet, and records each one as it finishes.
 
-if TYPE_CHECKING:
-    import dokimos
-
 A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/`` while
 jobs run.
 """
@@ -24,7 +21,7 @@ from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest,
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import only_one
+from dokimos.core.files import only_one, sync_folder
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
@@ -141,7 +138,8 @@ def run_campaign(
     If some runs were recorded before, `resumed` is called once before the first run, with their number and
     the total. `progress` is called in the calling thread after each run is safely recorded. However this
     ends (an error, Ctrl-C, kill -9), the runs recorded so far are kept, no process of a verifier survives,
-    and the same call does the rest.
+    and the same call does the rest. At the end, what was planned, run and recorded is compared: raises
+    InputError if they differ.
     """
     if not any(suite.instances for suite in suites) or not verifiers:
         raise InputError("A campaign needs at least one instance and one verifier.")
@@ -154,7 +152,10 @@ def run_campaign(
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, settings)
     with _folder_errors(out):
+        is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            sync_folder(out.absolute().parent)
         contained(out, "logs").mkdir(exist_ok=True)
         with _alone(out):
             manifest = describe(suites, tools, settings)
@@ -175,11 +176,26 @@ def run_campaign(
                     resumed(done, len(planned))
                 place = _Runner if settings.dask is None else ClusterRunner
                 runner = place(by_tool, out.absolute(), journal, settings)
+                executed = set()
                 with contextlib.closing(runner.run_all(todo)) as finished:
                     for record in finished:
                         done += 1
+                        executed.add(record.job)
                         progress(Progress(done, len(planned), record))
-    return read_campaign(out)
+            campaign = read_campaign(out)
+    _compare(planned, {job.id for job in todo}, executed, campaign)
+    return campaign
+
+
+def _compare(planned: Sequence[Job], todo: set[str], executed: set[str], campaign: Campaign) -> None:
+    """Raise InputError unless exactly what was left to do was run, and all that was planned is recorded."""
+    recorded = {record.job for record in campaign.records}
+    lost = sum(job.id not in recorded for job in planned)
+    if lost or executed != todo:
+        raise InputError(
+            f"{len(planned)} runs were planned, {len(executed)} of the {len(todo)} left were run, "
+            f"and {lost} are not in {campaign.folder / 'journal.jsonl'}; run the same command again."
+        )
 
 
 def _require_guards(verifiers: Sequence[Verifier], settings: RunSettings) -> None:

@@ -3,7 +3,11 @@
 Workers need not share a file system with this process. A file is sent as the result of a task that is named
 by the file's hash: Dask moves it once to each worker that needs it, keeps it there while jobs for it are
 left, and sends it again if the only worker that held it is lost. The runs of a lost worker are repeated on
-another one. Results come back as records and logs, and are recorded here.
+another one.
+
+Results come back as bytes, which the journal's own strict reader decodes: a record counts, and anything is
+written, only if it names the job, suite, instance, verifier and version that were sent. A fault in a worker
+is an error of its job.
 
 A worker ends a run when its result is no longer wanted (after Ctrl-C, or when this process was killed).
 """
@@ -22,9 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from dokimos import __version__
 from dokimos.campaigns.job import (
     JobTask,
+    failed_record,
     log_path,
     now,
     perform,
@@ -35,10 +43,16 @@ from dokimos.campaigns.job import (
     require_version,
     task_of,
 )
-from dokimos.campaigns.journal import Journal, RunRecord
+from dokimos.campaigns.journal import Finished, Journal, RunRecord, event_line, parse_line, to_event
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.settings import RunSettings
-from dokimos.core.errors import InputError, VerifierUnavailable, packages_missing
+from dokimos.core.errors import (
+    DokimosError,
+    InputError,
+    UnreadableFile,
+    VerifierUnavailable,
+    packages_missing,
+)
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
 
@@ -47,14 +61,19 @@ _WORKERS_SECONDS = 60
 _RECOUNT_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
-class _Returned:
-    """What a worker sends back."""
+class _Returned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a worker sends back, packed: the line of the journal, or the reason why there is none.
 
-    record: RunRecord
-    log: bytes
-    proof: bytes
-    worker: str
+    A `problem` concerns all runs there, such as another version of the verifier (`is_unavailable`); a
+    `fault` only this one.
+    """
+
+    line: bytes = b""
+    log: bytes = b""
+    proof: bytes = b""
+    problem: str = ""
+    is_unavailable: bool = False
+    fault: str = ""
 
 
 @dataclass
@@ -93,7 +112,7 @@ class ClusterRunner:
                     return
                 future = next(finished)
                 job = running.pop(future)
-                returned = _result(future, self.settings.dask or "")
+                finished_run, returned = self._accept(future, job)
                 for sha in _hashes(job):
                     needed[sha] -= 1
                     if not needed[sha]:
@@ -101,12 +120,45 @@ class ClusterRunner:
                 write_whole(log_path(self.out, job.id), returned.log, what="the log")
                 if returned.proof:
                     write_whole(proof_path(self.out, job.id), returned.proof, what="the proof")
-                self.journal.finish(returned.record, worker=returned.worker)
-                yield returned.record
+                self.journal.finish(finished_run.record, worker=finished_run.worker or None)
+                yield finished_run.record
         finally:
             with contextlib.suppress(Exception):
                 client.cancel(list(running), force=True)
             self._files.clear()
+
+    def _accept(self, future: Any, job: Job) -> tuple[Finished, _Returned]:
+        """The line for the journal, and what came with it. Raises InputError if it is of no use."""
+        task = task_of(job, self.settings)
+        returned = _result(future, self.settings.dask or "")
+        if returned.problem:
+            raise (VerifierUnavailable if returned.is_unavailable else InputError)(returned.problem)
+        if returned.fault:
+            record = failed_record(task, f"the worker failed: {returned.fault}")
+            return Finished(record=record), returned
+        what = f"The result of {job.tool.name} on {job.instance.name}"
+        document = parse_line(returned.line)
+        try:
+            if document is None:
+                raise UnreadableFile("", "it is no JSON object")
+            event = to_event(document, file="")
+        except UnreadableFile as error:
+            raise _unusable(f"{what} is no record ({error.reason})") from None
+        if not isinstance(event, Finished):
+            raise _unusable(f"{what} is no record")
+        record = event.record
+        sent = {
+            "job": task.job,
+            "suite": task.suite,
+            "instance": task.instance,
+            "verifier": task.tool.name,
+            "verifier_version": task.tool.version,
+            "repeat": task.repeat,
+        }
+        for name, value in sent.items():
+            if (got := getattr(record, name)) != value:
+                raise _unusable(f"{what} names another {name.replace('_', ' ')} ({str(got)[:80]!r})")
+        return event, returned
 
     def _submit(self, client: Any, job: Job, campaign: str) -> Any:
         from distributed.protocol.pickle import dumps
@@ -173,12 +225,19 @@ def _connected(address: str) -> Iterator[Any]:
         yield client
 
 
+def _unusable(what: str) -> InputError:
+    return InputError(
+        f"{what}; nothing of it was written, and a worker of this cluster cannot be trusted: check "
+        "the workers and resume."
+    )
+
+
 def _result(future: Any, address: str) -> _Returned:
-    """The result of a run. Raises InputError with one sentence if the cluster failed."""
+    """What a worker returned. Raises InputError with one sentence if the cluster failed."""
     from distributed import KilledWorker
 
     try:
-        returned: _Returned = future.result()
+        packed = future.result()
     except KilledWorker as error:
         raise InputError(
             f"A run lost its worker too often (the last was {error.last_worker}); check the workers "
@@ -190,14 +249,22 @@ def _result(future: Any, address: str) -> _Returned:
         raise InputError(
             f"A worker lacks a module ({error.name}); install Dokimos {__version__} on all of them."
         ) from error
-    except RuntimeError as error:
-        if "deserialization" not in str(error):
-            raise
+    except Exception as error:
+        if not (isinstance(error, RuntimeError) and "deserialization" in str(error)):
+            return _Returned(fault=_in_words(error))
         raise InputError(
             f"The Dask scheduler at {address} cannot import the tasks; install Dokimos {__version__} "
             "on its machine as well."
         ) from error
-    return returned
+    try:
+        return msgspec.msgpack.decode(packed, type=_Returned)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise _unusable(f"What a worker returned is no result of a run ({str(error)[:200]})") from None
+
+
+def _in_words(error: Exception) -> str:
+    """An exception in one line, of bounded length."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:400]
 
 
 def _file(content: bytes) -> bytes:
@@ -207,8 +274,21 @@ def _file(content: bytes) -> bytes:
 
 def _perform_on_worker(
     task: JobTask, pickled: bytes, version: str, network: bytes, property_: bytes
-) -> _Returned:
-    """Do one run on a worker. The verifier is pickled, because the scheduler may be unable to import it."""
+) -> bytes:
+    """Do one run on a worker; returns a packed `_Returned`, and raises nothing.
+
+    The verifier is pickled, because the scheduler may be unable to import it.
+    """
+    try:
+        returned = _perform(task, pickled, version, network, property_)
+    except DokimosError as error:
+        returned = _Returned(problem=str(error), is_unavailable=isinstance(error, VerifierUnavailable))
+    except Exception as error:  # whatever it is, the other runs go on
+        returned = _Returned(fault=_in_words(error))
+    return msgspec.msgpack.encode(returned)
+
+
+def _perform(task: JobTask, pickled: bytes, version: str, network: bytes, property_: bytes) -> _Returned:
     from distributed import get_worker
 
     worker = get_worker()
@@ -234,7 +314,8 @@ def _perform_on_worker(
         )
         proof = proof_beside(log)
         found = proof.read_bytes() if proof.exists() else b""
-        return _Returned(record, log.read_bytes(), found, worker.address)
+        line = event_line(Finished(worker=worker.address, record=record))
+        return _Returned(line=line, log=log.read_bytes(), proof=found)
     finally:
         remove_folder(work)
 

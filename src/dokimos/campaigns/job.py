@@ -232,9 +232,9 @@ def _ask_warm(
 
 
 def _keep_proof(written: Path, place: Path) -> None:
-    """Keep a proof that a verifier wrote, if it is a regular file and not too large."""
+    """Keep a proof that a verifier wrote, if it is a regular file in its folder and not too large."""
     try:
-        content = read_regular(written, most_bytes=_MOST_PROOF_BYTES)
+        content = read_regular(contained(written.parent, written.name), most_bytes=_MOST_PROOF_BYTES)
     except (OSError, InputError):
         return
     write_whole(place, content, what="the proof")
@@ -269,6 +269,12 @@ def _unsupported(task: JobTask, why: str, log: Path, started_at: str) -> RunReco
     write_whole(log, f"Not run: {why}\n", what="the log")
     outcome = Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, why)
     return _record(task, VerifierAnswer(Answer.UNSUPPORTED, detail=why), outcome, started_at)
+
+
+def failed_record(task: JobTask, why: str) -> RunRecord:
+    """The record of a job that came to nothing where it was to run: an error of this job alone."""
+    outcome = Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, why)
+    return _record(task, VerifierAnswer(Answer.ERROR, detail=why), outcome, now())
 
 
 def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at: str) -> RunRecord:

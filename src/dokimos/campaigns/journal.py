@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
@@ -26,6 +27,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.files import sync_folder
 from dokimos.core.inputs import contained
 from dokimos.core.strict_json import MOST_BYTES
 from dokimos.suites.instance import Answer
@@ -178,8 +180,11 @@ class Journal:
         self._lock = threading.Lock()
         self._failed: OSError | None = None
         self._finished = {record.job for record in read_journal(path)}
+        is_new = not path.exists()
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if is_new:
+                sync_folder(path.parent)
         except OSError as error:
             raise _cannot_write(path, error) from error
         size = os.fstat(self._descriptor).st_size
@@ -275,21 +280,26 @@ def read_history(path: Path) -> History:
     """Read a whole journal; another process may be writing it."""
     records: dict[str, RunRecord] = {}
     started: dict[str, str] = {}
-    since: list[RunRecord] = []
+    numbers = count()
+    since: dict[int, RunRecord] = {}  # by number, in order; `written` has those of each job
+    written: dict[str, list[int]] = {}
     for event in _events(path):
         match event:
             case Resumed():
-                started, since = {}, []
+                started, since, written = {}, {}, {}
             case Started():
                 started[str(event.job)] = str(event.at)
             case SetAside():
                 records.pop(event.job, None)
                 started.pop(event.job, None)
-                since = [record for record in since if record.job != event.job]
+                for number in written.pop(event.job, ()):
+                    del since[number]
             case Finished():
                 records.setdefault(event.record.job, event.record)
-                since.append(event.record)
-    return History(tuple(records.values()), started, tuple(since))
+                number = next(numbers)
+                since[number] = event.record
+                written.setdefault(event.record.job, []).append(number)
+    return History(tuple(records.values()), started, tuple(since.values()))
 
 
 def _events(path: Path) -> Iterator[Event]:

@@ -11,6 +11,7 @@ import typer
 
 from dokimos.cli.options import Jobs, SuiteName
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from dokimos.suites.folder import LintFinding
@@ -172,11 +173,11 @@ def release(
         say("Nothing was released, because a label is not proven.")
         raise typer.Exit(1)
     unlabelled = f", {len(released.unlabelled)} without a label" if released.unlabelled else ""
-    typer.echo(
+    echo(
         f"{released.folder}: {len(released.checked)} label{'s' * (len(released.checked) != 1)} "
         f"proven{unlabelled}"
     )
-    typer.echo(
+    echo(
         f"{released.archive}: the same as an archive to publish; `dokimos check` works on the "
         "unpacked folder"
     )

@@ -16,7 +16,7 @@ from dokimos.cli.options import (
     settled,
 )
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import in_options
+from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
@@ -162,7 +162,7 @@ def install(
     import dokimos
 
     found = dokimos.install_verifier(name)
-    typer.echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
+    echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
 
 
 @run_options("pass_env", "trust_scripts")

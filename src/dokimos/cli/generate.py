@@ -12,6 +12,7 @@ import typer
 from dokimos.cli.completion import data_set_names, family_names, shipped_suite_names
 from dokimos.cli.options import Jobs, PluginProofs
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 # `dokimos generate`: instances whose label is proven
 
@@ -94,13 +95,13 @@ def generate(
         drawn[one.family] += one.draws
         redrawn[one.family] += max(0, one.draws - 1)
     for name in sorted(+redrawn):
-        typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
+        echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
     for line in cross_check_lines({one.name: one.cross_check for one in made.made}):
-        typer.echo(line)
+        echo(line)
     state = (
         "already there, exactly as this recipe makes it" if made.was_there else "written, each label proven"
     )
-    typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
+    echo(f"{out}: {len(made.suite.entries)} instances, {state}")
 
 
 def _knobs(words: list[str]) -> dict[str, str]:
@@ -225,4 +226,4 @@ def get(
 
     found = dokimos.get_data(name)
     where = "it comes with scikit-learn" if found.folder is None else str(found.folder)
-    typer.echo(f"{found.name}: {found.train:,} records to train on, {found.test:,} to test on: {where}")
+    echo(f"{found.name}: {found.train:,} records to train on, {found.test:,} to test on: {where}")

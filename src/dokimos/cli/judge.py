@@ -10,6 +10,7 @@ import typer
 from dokimos.cli.completion import rule_set_names
 from dokimos.cli.options import Families, MovedSuites
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 from dokimos.judging.rules import RULE_SETS
 
 # `dokimos judge`: which answers are right, which are wrong, and the evidence
@@ -140,10 +141,10 @@ def report(
             progress=show,
         )
     if csv is not None:
-        typer.echo(f"{csv}: {len(written.tables)} tables")
+        echo(f"{csv}: {len(written.tables)} tables")
     if png is not None:
-        typer.echo(f"{png}: {len(written.figures)} figures, as PNG and SVG")
+        echo(f"{png}: {len(written.figures)} figures, as PNG and SVG")
     if html is not None:
-        typer.echo(f"{html}: {len(written.report.findings.judgements)} runs judged")
+        echo(f"{html}: {len(written.report.findings.judgements)} runs judged")
     if written.report.context.failed_labels:
         raise typer.Exit(2)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli.options import DomainOption, Laws, NoCode
+from dokimos.cli.streams import echo
 
 
 def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
@@ -21,12 +22,12 @@ def lint(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> No
     checked = dokimos.lint_law(laws, domain=domain, allow_code=not no_code)
     for one in checked:
         if one.law is None:
-            typer.echo(str(one.error))
+            echo(str(one.error))
             continue
         for problem in one.problems:
-            typer.echo(problem.shown(one.law))
+            echo(problem.shown(one.law))
         if not one.is_wrong:
-            typer.echo(f"{one.law.name}: {'fine' if one.has_domain else 'parses; functions not checked'}")
+            echo(f"{one.law.name}: {'fine' if one.has_domain else 'parses; functions not checked'}")
     if any(one.is_unreadable for one in checked):
         raise typer.Exit(2)
     if any(one.is_wrong for one in checked):
@@ -44,7 +45,7 @@ def fmt(
 
     changed = dokimos.format_law(laws, check_only=check_only)
     for path in changed:
-        typer.echo(f"{path}: {'would be laid out anew' if check_only else 'laid out anew'}")
+        echo(f"{path}: {'would be laid out anew' if check_only else 'laid out anew'}")
     if changed and check_only:
         raise typer.Exit(1)
 
@@ -68,14 +69,14 @@ def replay(
     replayed = dokimos.replay_law(files, model=model, domain=domain, allow_code=allowed)
     for one in replayed:
         for condition in one.over_all:
-            typer.echo(
+            echo(
                 f"{one.path}: {condition}: is about all tests together; test the law again to "
                 "see whether it still fails"
             )
         if not one.violations and not one.over_all:
-            typer.echo(f"{one.path}: holds no violation, so there is nothing to replay")
+            echo(f"{one.path}: holds no violation, so there is nothing to replay")
         for each in one.violations:
-            typer.echo(f"{one.path}: {'no longer: ' + each.before if each.now is None else each.now}")
+            echo(f"{one.path}: {'no longer: ' + each.before if each.now is None else each.now}")
     if any(one.is_violated for one in replayed):
         raise typer.Exit(1)
 
@@ -97,9 +98,9 @@ def new(
         template, feature=feature, amount=amount, tolerance=tolerance, domain=domain, out=out
     )
     if out is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
-        typer.echo(f"{out}: written; check it with: dokimos law lint {out}")
+        echo(f"{out}: written; check it with: dokimos law lint {quote(str(out))}")
 
 
 def init(
@@ -111,10 +112,10 @@ def init(
     import dokimos
 
     started = dokimos.init_laws(data, target=target, out=out)
-    typer.echo(f"{started.domain}: {started.records:,} records of {started.features} features")
+    echo(f"{started.domain}: {started.records:,} records of {started.features} features")
     for law, about in started.laws:
-        typer.echo(f"{law}: {about}")
-    typer.echo(f"Test your model with: dokimos law test {quote(str(out))} --model MODEL.pkl")
+        echo(f"{law}: {about}")
+    echo(f"Test your model with: dokimos law test {quote(str(out))} --model MODEL.pkl")
 
 
 def convert(
@@ -133,7 +134,7 @@ def convert(
 
     made = dokimos.convert_model(model, out=out, domain=domain)
     on = f"{made.rows:,} row{'s' * (made.rows != 1)} and {made.random:,} random records"
-    typer.echo(
+    echo(
         f"{out}: {made.trees:,} tree{'s' * (made.trees != 1)} of {made.nodes:,} nodes; decides as {model} "
         f"does on {on if made.rows else on.partition(' and ')[2]}"
     )

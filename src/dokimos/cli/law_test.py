@@ -11,6 +11,7 @@ import typer
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.options import DomainOption, Laws, NoCode
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from dokimos.api.laws import TestedLaw, TestedLaws
@@ -86,10 +87,10 @@ def test(
         laws, model=model, domain=domain, settings=settings, out=out, html=html, progress=progress
     )
     if tested.asked > 1:
-        typer.echo(_count(tested))
+        echo(_count(tested))
     if html is not None:
         laws_ = "law" if len(tested.laws) == 1 else "laws"
-        typer.echo(f"{html}: the page of {len(tested.laws)} {laws_}")
+        echo(f"{html}: the page of {len(tested.laws)} {laws_}")
     if tested.is_violated:
         raise typer.Exit(1)
     if tested.is_interrupted:
@@ -102,11 +103,11 @@ def test(
 def _show(tested: TestedLaw, shown: int) -> None:
     from dokimos.laws.reporting.terminal import summary
 
-    typer.echo(summary(tested.result, shown=shown))
+    echo(summary(tested.result, shown=shown))
     if tested.saved is not None:
         code = " --allow-code" if tested.replay_runs_code else ""
         replay = f"; replay with: dokimos law replay{code} {quote(str(tested.saved))}"
-        typer.echo(f"  saved in {tested.saved}{replay if tested.result.violations else ''}")
+        echo(f"  saved in {tested.saved}{replay if tested.result.violations else ''}")
 
 
 def _count(tested: TestedLaws) -> str:
@@ -175,7 +176,7 @@ def repair(
         rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
         said.table("trainings", rows, Text(repair_table(made, way)))
         best = max(each.after.proven for each in made)
-        said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {out}")
+        said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {quote(str(out))}")
         if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
             raise typer.Exit(1)
 
@@ -207,4 +208,4 @@ def fuzz(
             say(update.note)
 
     pool = dokimos.fuzz_domain(domain, out=out, model=model, size=size, seed=seed, progress=progress)
-    typer.echo(f"{out}: {pool.records:,} records; use them with: --source pool:{out}")
+    echo(f"{out}: {pool.records:,} records; use them with: --source {quote(f'pool:{out}')}")

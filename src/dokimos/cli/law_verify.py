@@ -14,7 +14,7 @@ import typer
 
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
-from dokimos.cli.streams import in_options
+from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
     from dokimos.api.law_export import AskedLaw
@@ -97,7 +97,7 @@ def _verify(
     answers = [one.decision.answer for one in verified]
     if len(answers) > 1:
         counts = [(answers.count(each), each.value) for each in LawAnswer]
-        typer.echo(f"{len(answers)} laws: " + ", ".join(f"{n} {word}" for n, word in counts if n))
+        echo(f"{len(answers)} laws: " + ", ".join(f"{n} {word}" for n, word in counts if n))
     if any(each is not LawAnswer.PROVEN for each in answers):
         raise typer.Exit(1)
 
@@ -140,11 +140,11 @@ def _show_asked(one: AskedLaw) -> None:
     took = f"{one.seconds:.1f} s"
     match one.answer:
         case LawAnswer.PROVEN:
-            typer.echo(f"{one.place}: proven by {one.verifier}, not checked by Dokimos ({took})")
+            echo(f"{one.place}: proven by {one.verifier}, not checked by Dokimos ({took})")
         case LawAnswer.VIOLATED:
-            typer.echo(f"{one.place}: violated, found by {one.verifier} ({took})\n  - {one.words}")
+            echo(f"{one.place}: violated, found by {one.verifier} ({took})\n  - {one.words}")
         case _:
-            typer.echo(f"{one.place}: open: {one.verifier}: {one.reason} ({took})")
+            echo(f"{one.place}: open: {one.verifier}: {one.reason} ({took})")
 
 
 def _verify_rows(
@@ -162,12 +162,12 @@ def _verify_rows(
 
     def progress(update: ProgressUpdate[VerifiedRows | None]) -> None:
         if update.item is None:
-            typer.echo(f"{update.note}: {update.done} of {update.total} rows", err=True)
+            echo(f"{update.note}: {update.done} of {update.total} rows", err=True)
             return
-        typer.echo(rows_words(update.item.decision))
+        echo(rows_words(update.item.decision))
         if update.item.saved is not None:
             command = _check(update.item.decision)
-            typer.echo(f"  saved in {update.item.saved}: {command} {quote(str(update.item.saved))}")
+            echo(f"  saved in {update.item.saved}: {command} {quote(str(update.item.saved))}")
 
     verified = dokimos.verify_law_rows(
         laws,
@@ -212,11 +212,11 @@ def _show(verified: VerifiedLaw) -> None:
     from dokimos.laws.proving.results import LawAnswer
     from dokimos.laws.reporting.terminal import decision_words
 
-    typer.echo(in_options(decision_words(verified.decision)))
+    echo(in_options(decision_words(verified.decision)))
     if verified.saved is not None:
         is_proven = verified.decision.answer is LawAnswer.PROVEN
         command = _check(verified.decision) if is_proven else "dokimos law replay --allow-code"
-        typer.echo(f"  saved in {verified.saved}: {command} {quote(str(verified.saved))}")
+        echo(f"  saved in {verified.saved}: {command} {quote(str(verified.saved))}")
 
 
 def _check(decision: LawDecision | RowsDecision) -> str:
@@ -291,12 +291,12 @@ def export(
     _list("left out", exported.left_out)
     _list("open", exported.open_ones)
     count = len(exported.suite.entries)
-    typer.echo(
+    echo(
         f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation, "
         f"{exported.unsat:,} unsat by a proof"
     )
     if exported.sat + exported.unsat < count:
-        typer.echo(f"find the other labels with: dokimos label {out}")
+        echo(f"find the other labels with: dokimos label {quote(str(out))}")
     if exported.is_interrupted:
         so_far = f"{out} has the instances up to here"
         say(f"dokimos: interrupted; {so_far}; run the same command again to continue.")
@@ -305,6 +305,6 @@ def export(
 
 def _list(what: str, given: Sequence[str]) -> None:
     for each in given[:_NAMED]:
-        typer.echo(f"{what}: {each}")
+        echo(f"{what}: {each}")
     if len(given) > _NAMED:
-        typer.echo(f"{what}: {len(given) - _NAMED:,} more")
+        echo(f"{what}: {len(given) - _NAMED:,} more")

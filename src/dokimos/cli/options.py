@@ -48,7 +48,12 @@ ConfigFile = Annotated[
         help="A dokimos.toml with suites, verifiers and limits (default: the one in this folder).",
     ),
 ]
-Only = Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Run only this instance, or those that a pattern such as 'pairs-*' matches; repeatable."
+    ),
+]
 
 
 #: One option for each field of `RunSettings`: its name there, and what it takes.

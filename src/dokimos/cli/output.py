@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dokimos.cli import INTERRUPTED
-from dokimos.cli.streams import in_options
+from dokimos.cli.streams import echo, in_options
+from dokimos.core.readable import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
 
 def console() -> Console:
     """Standard output; if it is not a terminal, it is wide enough for any table."""
-    from rich.console import Console
-
     from dokimos.reports.terminal_tables import fitted
 
-    class Plain(Console):
+    class Plain(_filtered()):  # type: ignore[misc]
         def print(self, *shown: Any, **how: Any) -> None:
             """Print; tables are fitted to the width without cutting names."""
             super().print(*map(fitted, shown), **{"crop": False, **how})
@@ -41,10 +40,24 @@ def console() -> Console:
     return Plain(soft_wrap=False) if sys.stdout.isatty() else Plain(width=120)
 
 
+def _filtered() -> type[Console]:
+    """A console that shows text from files as `printable` does, whatever it is part of."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class Filtered(Console):
+        def render(self, *shown: Any, **how: Any) -> Iterator[Segment]:
+            """The segments of what is shown; those that rich itself controls the terminal by stay."""
+            for text, style, control in super().render(*shown, **how):
+                yield Segment(text if control else printable(text), style, control)
+
+    return Filtered
+
+
 def say(message: str) -> None:
     """Print one line of progress; if it cannot be written, it is dropped and the work continues."""
     try:
-        print(in_options(message), file=sys.stderr, flush=True)
+        print(printable(in_options(message)), file=sys.stderr, flush=True)
     except BrokenPipeError:
         raise
     except OSError:
@@ -102,7 +115,6 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
     if not sys.stderr.isatty():
         yield _say_progress
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -112,7 +124,7 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=_filtered()(stderr=True), transient=True) as bar:
         task = bar.add_task(stage, total=None, note="")
 
         def show(update: ProgressUpdate[object]) -> None:
@@ -191,7 +203,7 @@ class Printout:
         if self._as_json:
             self._document["lines"].append(sentence)
         else:
-            typer.echo(sentence)
+            echo(sentence)
 
     def shown(self, lines: Iterable[RenderableType]) -> None:
         """Print the lines of sections, or add them to the document, which gets only the titles of tables.
@@ -229,7 +241,7 @@ class Printout:
 
         is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         plain = finite(strict_json.plain(self._document))
-        typer.echo(json.dumps(plain, indent=1, ensure_ascii=not is_unicode))
+        typer.echo(printable_json(json.dumps(plain, indent=1, ensure_ascii=not is_unicode)))
 
 
 @contextmanager

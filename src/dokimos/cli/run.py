@@ -18,6 +18,7 @@ from dokimos.cli.options import (
     settled,
 )
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,8 +83,8 @@ def run(
             progress=show,
         )
     rules = f" --rules {','.join(taken.rules)}" if taken.rules else ""
-    runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
-    typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}{rules}")
+    runs = f"{len(campaign.records)} of {campaign.planned} planned runs"
+    echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}{rules}")
 
 
 # `dokimos watch`: a running campaign, seen from another terminal
@@ -144,7 +145,7 @@ def _lines(looks: Iterable[WatchedCampaign]) -> None:
         wrong = wrong_line(watch_rows(seen))
         after = (seen.glance.state, len(seen.glance.records), wrong, *seen.remarks)
         if after != before:
-            typer.echo("; ".join([seen.glance.in_words, wrong, *seen.remarks]))
+            echo("; ".join([seen.glance.in_words, wrong, *seen.remarks]))
         before = after
 
 
@@ -187,6 +188,6 @@ def init(
         rules=listed(rules),
     )
     names = ", ".join(each.name for each in made.verifiers) or "none yet"
-    typer.echo(f"{out}: suites {', '.join(made.suites)}; verifiers {names}")
+    echo(f"{out}: suites {', '.join(made.suites)}; verifiers {names}")
     given = "" if out == Path("dokimos.toml") else f" --config {quote(str(out))}"
-    typer.echo(f"now: dokimos run{given} --out runs/first")
+    echo(f"now: dokimos run{given} --out runs/first")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -253,7 +254,7 @@ def replay(
 
     found = dokimos.replay(network, property, point)
     for line in _replay_lines(found):
-        typer.echo(line)
+        echo(line)
     if found.violates or found.parts:
         raise typer.Exit(1)
 

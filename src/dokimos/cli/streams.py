@@ -16,6 +16,7 @@ from pathlib import Path
 from dokimos import __version__
 from dokimos.core.errors import InputError
 from dokimos.core.files import home, write_whole
+from dokimos.core.readable import printable
 
 
 def prepare() -> None:
@@ -41,7 +42,14 @@ def prepare() -> None:
 def complain(sentence: str) -> None:
     """Print one sentence on standard error; if that fails, only the exit code is left to tell."""
     with contextlib.suppress(OSError, ValueError):
-        print(sentence, file=sys.stderr, flush=True)
+        print(printable(sentence), file=sys.stderr, flush=True)
+
+
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print text, in which nothing that came from a file controls the terminal."""
+    import typer
+
+    typer.echo(printable(text), nl=nl, err=err)
 
 
 def in_words(error: OSError) -> str:

@@ -138,8 +138,8 @@ def finite(value: Any) -> Any:
 #: Texts with more characters are refused.
 MOST_CHARACTERS = 2**20
 _DEEP_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){64}""")
-_HEADER = re.compile(r"\s*(\[\[?)\s*([\w\s.\"'-]{1,200}?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"\s*[\"']?([\w-]{1,200})[\"']?\s*=")
+_HEADER = re.compile(r"\s*+(\[\[?)\s*+([\w\s.\"'-]{1,200}?)\s*+\]\]?\s*+(?:#.*)?$")
+_KEY = re.compile(r"\s*+[\"']?([\w-]{1,200}+)[\"']?\s*+=")
 
 KeyPath = tuple[str | int, ...]
 """The keys and list indices that lead to a value."""

@@ -125,6 +125,20 @@ def _replace(path: Path, content: bytes, *, mode: int | None, durable: bool) -> 
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were written to a folder survive a power loss. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot, and need not
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _put(descriptor: int, content: bytes) -> None:

@@ -51,6 +51,11 @@ _SMALL = 2**26
 _MOST_TIMES = 50
 
 
+def most_unfolded(size: int) -> int:
+    """To how many bytes a compressed file of so many bytes may decompress."""
+    return min(MOST_BYTES, max(_SMALL, _MOST_TIMES * size))
+
+
 def uncompressed(content: bytes, *, file: str) -> bytes:
     """The content of a file, decompressed if necessary.
 
@@ -58,7 +63,7 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     """
     if content[:2] != b"\x1f\x8b":
         return content
-    most = min(MOST_BYTES, max(_SMALL, _MOST_TIMES * len(content)))
+    most = most_unfolded(len(content))
     unfolded = io.BytesIO()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:

@@ -72,6 +72,7 @@ def _context(function: Callable[..., Any]) -> BaseContext:
 def _settle(environment: Mapping[str, str]) -> None:
     """In a new process: take over the parent's environment, leave interrupts to it, and use one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
@@ -106,6 +107,19 @@ def starting(function: Callable[..., Any]) -> Iterator[None]:
             sys.modules["__main__"] = program
 
 
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Interrupts wait, in this thread and in processes that it starts, until these ignore them.
+
+    Otherwise a new process that gets one before `_settle` would print a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
     """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
 
@@ -126,7 +140,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         try:
             futures = {}
             for index, item in enumerate(items):
-                with starting(function):
+                with starting(function), _no_interrupt():
                     others = set(multiprocessing.active_children())
                     futures[pool.submit(function, item)] = index
                     workers |= set(multiprocessing.active_children()) - others

@@ -25,7 +25,11 @@ _SHORT_DIGITS = 6
 _FULL_DIGITS = 400
 _FLOAT64_DIGITS = 17
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+#: Control characters but tabs and ends of lines, what changes the direction of text or ends a line
+#: unseen, and halves of characters.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,30 @@ def seconds(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without colour codes, and with "�" for characters that no page can show.
+    """`text` without colour codes, and with "�" for characters that no page shows and no terminal should
+    obey: they could hide, move or forge what is printed.
 
     The output of verifiers is not always valid text: a lone surrogate cannot even be encoded as UTF-8.
     """
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n")))
+
+
+def printable_json(document: str) -> str:
+    """A JSON document with the same characters as escapes, which stand for the same values."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def markdown_text(text: str) -> str:
+    """`text` on one line of Markdown, where it is no link, picture or tag and ends no cell of a table."""
+    return re.sub(r"[\\|\[\]]", r"\\\g<0>", printable(" ".join(text.split()))).replace("<", "&lt;")
+
+
+def markdown_code(text: str) -> str:
+    """`text` as code on one line of Markdown, which it cannot end."""
+    words = printable(" ".join(text.split()))
+    fence = "`" * (max(map(len, re.findall("`+", words)), default=0) + 1)
+    space = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{space}{words}{space}{fence}"
 
 
 def _quotient(value: Fraction, digits: int, rounding: str) -> tuple[Decimal, bool]:

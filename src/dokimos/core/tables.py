@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.inputs import most_unfolded
 from dokimos.core.readable import Number
 
 
@@ -131,10 +132,6 @@ def _plain(value: Any) -> Any:
 # Arrays from untrusted files: of bounded size, and never larger than the data in the file
 
 
-#: The arrays read from one archive may decompress to at most this many bytes in total.
-MOST_UNFOLDED = 1 << 31
-
-
 def array_in(content: bytes, *, file: Path | str) -> NDArray[Any]:
     """Read the array of numbers or texts in the content of a .npy file. Raises UnreadableFile."""
     try:
@@ -154,8 +151,9 @@ def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | st
                     known = ", ".join(sorted(there)[:20]) or "none"
                     raise UnreadableFile(file, f"has no array {either[0]!r} (it has the arrays {known}).")
             members = [found for found in chosen if found is not None]
-            if sum(found.file_size for found in members) > MOST_UNFOLDED:
-                raise UnreadableFile(file, f"its arrays decompress to more than {MOST_UNFOLDED} bytes.")
+            most = most_unfolded(len(content))
+            if sum(found.file_size for found in members) > most:
+                raise UnreadableFile(file, f"its arrays decompress to more than {most} bytes.")
             return [array_in(archive.read(found), file=file) for found in members]
     except UnreadableFile:
         raise

@@ -18,6 +18,7 @@ The files of every failure are kept in the campaign's folder, with the commands 
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -34,9 +35,9 @@ from dokimos.campaigns.journal import Seconds
 from dokimos.core import strict_json
 from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import write_whole
+from dokimos.core.files import cannot_write, only_one, write_whole
 from dokimos.core.inputs import contained
-from dokimos.core.readable import Brief, exact_number, printable
+from dokimos.core.readable import Brief, exact_number, markdown_text, printable
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -482,7 +483,25 @@ def write_baseline(
     kept = tuple(one for one in held.expected_failures if one.key in not_right or stays(one))
     runs = [*seen.values(), *(run for run in held.runs if stays(run))]
     in_order = tuple(sorted(runs, key=lambda run: run.key))
-    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline")
+    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline", durable=True)
+
+
+def renew_baseline(
+    path: Path, outcome: GateOutcome, *, instances: Mapping[str, Container[str]] | None = None
+) -> None:
+    """Write a baseline like `write_baseline`, over what it holds now.
+
+    Another gate may have updated it since this one has read it, and none does while this one writes.
+    """
+    place = Path(os.path.realpath(path))
+    lock = place.with_name(f".{place.name[:40]}.lock")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(lock, doing=f"updates {path}", waiting=lambda said: _log.info("%s", said)):
+            before = read_baseline(path) if path.exists() else None
+            write_baseline(path, outcome, before=before, instances=instances)
+    except OSError as error:
+        raise cannot_write(path, error, what="the baseline") from error
 
 
 @dataclass(frozen=True)
@@ -593,24 +612,29 @@ def _keep_point(kept: Path, judgement: Judgement, entries: Mapping[InstanceKey, 
     return place
 
 
+def _code(command: str) -> str:
+    """A command as code on one line; a name with line breaks cannot be copied from there."""
+    return f"      {printable(' '.join(command.split()))}"
+
+
 def _guide(outcome: GateOutcome, failures: Sequence[_Failure], suites: Iterable[str]) -> str:
     """What to do with the folder of failures: commands that need nothing outside of it but Dokimos."""
 
     def command(*words: str) -> str:
-        return f"      {printable(shlex.join(['dokimos', *words]))}"
+        return _code(shlex.join(["dokimos", *words]))
 
     def blocks() -> Iterator[str]:
         yield "# What failed"
         yield "Networks, properties, proofs and points of every failure. Run these commands in this folder."
         for suite in sorted(suites):
-            own = printable(suite).replace("<", "&lt;")
+            own = markdown_text(suite)
             yield f"- prove the labels of {own} again, and run a verifier on the same questions:"
             again = command("gate", suite, "--verifier", "NAME=PLACE", "--out", f"again-{suite}")
             yield f"{command('check', suite)}\n{again}"
         labels = [finding.text for finding in outcome.of_kind(GateFindingKind.LABEL)]
         for text, failure in (*((text, None) for text in labels), *((one.text, one) for one in failures)):
-            yield f"- {printable(' '.join(text.split())).replace('<', '&lt;')}"
+            yield f"- {markdown_text(text)}"
             if failure is not None and failure.point is not None:
-                yield f"      {printable(failure.replay())}"
+                yield _code(failure.replay())
 
     return "\n\n".join(blocks()) + "\n"

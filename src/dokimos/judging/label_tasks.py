@@ -93,7 +93,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
             )
         found = _search(task)
         if found.truth:
-            write_whole(entry.truth_path, found.truth, what="the truth file")
+            write_whole(entry.truth_path, found.truth, what="the truth file", durable=True)
             _open_path(task.folder, entry.name).unlink(missing_ok=True)
             return _labelled(entry, load_truth(found.truth, file=str(entry.truth_path)), by=found.by)
         if found.is_over and not found.is_unreadable:

@@ -20,7 +20,7 @@ from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.runtimes.sessions import NO_RUNTIME, Replayer, nearest_float
+from dokimos.runtimes.sessions import NO_RUNTIME, Replayer, expect_one_file, nearest_float
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import outside_by, violation_at
@@ -136,6 +136,7 @@ class Referee:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _FATAL
         content = uncompressed(self._network_file, file=f"the network of {self._name}")
+        expect_one_file(content, f"the network of {self._name}")
         try:
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as problem:  # onnxruntime's errors share no base class of their own

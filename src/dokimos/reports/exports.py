@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from dokimos.core.errors import InputError, packages_missing
 from dokimos.core.files import write_whole
-from dokimos.core.readable import printable
+from dokimos.core.readable import markdown_code, markdown_text, printable
 from dokimos.core.tables import TableRows
 from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome, RunKey
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -138,7 +138,7 @@ def as_markdown(outcome: GateOutcome) -> str:
         counts.setdefault(judgement.record.verifier, Counter())[_column(judgement)] += 1
     for verifier, found in counts.items():
         cells = [str(found[column]) for column in ("right", "wrong", "undecided", "other")]
-        lines.append(f"| {_cell(verifier)} | {' | '.join(cells)} | {found.total()} |")
+        lines.append(f"| {markdown_text(verifier)} | {' | '.join(cells)} | {found.total()} |")
     commands = {
         (j.record.verifier, j.record.suite, j.record.instance): _commands(j, outcome)
         for j in outcome.judged.judgements
@@ -148,10 +148,10 @@ def as_markdown(outcome: GateOutcome) -> str:
         if findings:
             lines += ["", f"### {_HEADINGS[kind]}", ""]
         for finding in findings:
-            lines.append(f"- {_cell(finding.text)}")
+            lines.append(f"- {markdown_text(finding.text)}")
             if kind.fails and finding.run is not None:
                 said = commands[finding.run].items()
-                lines += [f"  - {what}: `{printable(text).replace('`', '')}`" for what, text in said]
+                lines += [f"  - {what}: {markdown_code(text)}" for what, text in said]
     return "\n".join(lines) + "\n"
 
 
@@ -166,11 +166,6 @@ def _column(judgement: Judgement) -> str:
     if judgement.verdict.is_wrong:
         return "wrong"
     return {Verdict.CORRECT: "right", Verdict.UNDECIDED: "undecided"}.get(judgement.verdict, "other")
-
-
-def _cell(text: str) -> str:
-    """Text, escaped so that it cannot end a cell or become a tag."""
-    return printable(" ".join(text.split())).replace("|", "\\|").replace("<", "&lt;")
 
 
 # The tables and figures of all sections, and the tables as files
@@ -258,4 +253,4 @@ def markdown_table(
 ) -> list[str]:
     """The lines of a table; with `numbers`, all columns but the first are right-aligned."""
     ruler = ["---", *("---:" if numbers else "---" for _ in heads[1:])]
-    return [f"| {' | '.join(cells)} |" for cells in (heads, ruler, *rows)]
+    return [f"| {' | '.join(map(markdown_text, cells))} |" for cells in (heads, ruler, *rows)]

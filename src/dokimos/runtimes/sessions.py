@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
 from math import prod
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
@@ -250,6 +250,7 @@ class ReferenceSession:
 
     def __init__(self, content: bytes, name: str) -> None:
         """Raises UnreadableFile if the evaluator cannot load the network, or may be wrong on a node."""
+        expect_one_file(content, name)
         from onnx.reference import ReferenceEvaluator
 
         try:
@@ -339,11 +340,45 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
     return Fraction(float(guess))
 
 
+def expect_one_file(content: bytes, name: str) -> None:
+    """Raise UnreadableFile if tensors of a network are stored in other files.
+
+    Loaded from memory, a network would get them from whatever folder we are in.
+    """
+    if b"location" not in content:  # the key that every such tensor has
+        return
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError:
+        return
+    if any(_is_elsewhere(message) for message in _messages(model)):
+        raise UnreadableFile(name, "a tensor is stored in another file; save the network as one file.")
+
+
+def _is_elsewhere(message: Message) -> bool:
+    return isinstance(message, onnx.TensorProto) and (
+        message.data_location == onnx.TensorProto.EXTERNAL or len(message.external_data) > 0
+    )
+
+
+def _messages(root: Message) -> Iterator[Message]:
+    """All messages in a message, itself included."""
+    left = [root]
+    while left:
+        message = left.pop()
+        yield message
+        for kind, value in message.ListFields():
+            if kind.message_type is not None:
+                left += [value] if isinstance(value, Message) else value
+
+
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     """An onnxruntime session on one CPU thread, each node as it is in the file unless `optimised`.
 
     Raises UnreadableFile if onnxruntime cannot load the network.
     """
+    expect_one_file(content, name)
     import onnxruntime
 
     levels = onnxruntime.GraphOptimizationLevel

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dokimos.core.readable import markdown_code, markdown_text
 from dokimos.suites.entry import SuiteEntry, SuiteForm
 from dokimos.suites.folder import Suite, read_suite_file
 from dokimos.suites.instance import Semantics, Truth
@@ -63,9 +64,9 @@ def suite_card(
     made = read_suite_file(suite.folder)
     rows = [_Row(entry, entry.read_truth()) for entry in suite.entries]
     labels = Counter("no label" if row.truth is None else row.truth.label.value for row in rows)
-    about = str(made.recipe.get("about", "")) if made is not None else ""
+    about = markdown_text(str(made.recipe.get("about", ""))) if made is not None else ""
     lines = [
-        f"# {title}",
+        f"# {markdown_text(title)}",
         "",
         *([f"{about[0].upper()}{about[1:]}.", ""] if about else []),
         f"{_count(len(rows), 'instance')} of neural-network verification in the layout of VNN-COMP: "
@@ -121,8 +122,12 @@ def _table(rows: Sequence[_Row]) -> list[str]:
     ]
     for (family, label, kind), truths in sorted(groups.items()):
         proven = [sum(truth.claim(semantics).proven for truth in truths) for semantics in Semantics]
-        lines.append(f"| {family} | {label} | `{kind}` | {len(truths)} | {proven[0]} | {proven[1]} |")
-    lines += [f"| {family} | – | – | {count} | – | – |" for family, count in sorted(unlabelled.items())]
+        counts = f"{len(truths)} | {proven[0]} | {proven[1]}"
+        lines.append(f"| {markdown_text(family)} | {label} | {markdown_code(kind)} | {counts} |")
+    lines += [
+        f"| {markdown_text(family)} | – | – | {count} | – | – |"
+        for family, count in sorted(unlabelled.items())
+    ]
     return lines
 
 
@@ -139,18 +144,18 @@ def _proofs(rows: Sequence[_Row], made: SuiteForm | None) -> list[str]:
         "",
         "*Over the reals* means the network over the real numbers, *in float32* every float32 input,",
         "each node evaluated as written, sums in any order.",
-        *(["", f"Made by Dokimos {made.dokimos}."] if made is not None else []),
+        *(["", f"Made by Dokimos {markdown_text(made.dokimos)}."] if made is not None else []),
     ]
 
 
 def _published(title: str, published: Publication) -> list[str]:
-    who = ", ".join(published.authors)
+    who = markdown_text(", ".join(published.authors))
     what = ", ".join(part for part in (title, f"version {published.version}", published.date) if part)
     return [
         "",
         "## Licence and citation",
         "",
-        f"Licence: {published.licence}.",
+        f"Licence: {markdown_text(published.licence)}.",
         "",
-        f"> {who}. {what}.{f' {published.url}' if published.url else ''}",
+        f"> {who}. {markdown_text(what)}.{f' {published.url}' if published.url else ''}",
     ]

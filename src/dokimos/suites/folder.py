@@ -42,9 +42,9 @@ HIDE_REPORT = "truth/hide.json"
 #: The combined name of several networks has at most about this many characters.
 _LONGEST_NAME = 100
 #: A network of a row that has several: its name in the property, and its file.
-_NAMED = r"""\(\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)"""
+_NAMED = r"""\(\s*+(?:'([^']*+)'|"([^"]*+)")\s*+,\s*+(?:'([^']*+)'|"([^"]*+)")\s*+\)"""
 _NAMED_NETWORK = re.compile(_NAMED)
-_NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
+_NAMED_NETWORKS = re.compile(rf"\[\s*+{_NAMED}(?:\s*+,\s*+{_NAMED})*+\s*+(?:,\s*+)?\]")
 _HEAD_BYTES = 4096
 _PRODUCT = re.compile(r"\(\s*\*")
 #: A number times a variable, as in linear constraints.

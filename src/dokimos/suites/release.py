@@ -16,6 +16,7 @@ from typing import Any
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.inputs import contained
+from dokimos.core.readable import printable_json
 from dokimos.core.tables import TableRows
 from dokimos.suites.card import CARD, Publication, suite_card
 from dokimos.suites.entry import exists
@@ -82,7 +83,7 @@ def citation(published: Publication) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return printable_json(json.dumps(text, ensure_ascii=False))
 
 
 # One table of all instances of a suite, for people and for programs that read metadata

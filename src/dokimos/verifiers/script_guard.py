@@ -256,16 +256,19 @@ INSTALLING = (
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
 )
+#: What verifiers get in any case: onnxruntime does not report to its maker.
+SILENCE = {"ORT_DISABLE_TELEMETRY": "1"}
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH")
 
 
 def allowed_environment(declared: Iterable[str] = (), pass_env: Iterable[str] = ()) -> dict[str, str]:
     """Our variables that a verifier gets: the usual ones, its adapter's, and those the user passes on.
 
-    Variables that would point its Python to our packages are never among the usual ones.
+    Variables that would point its Python to our packages are never among the usual ones. `SILENCE` is
+    added, unless the user passes on a value.
     """
     named = {*PLACES, *THREAD_COUNTS, *declared, *pass_env}
-    return {name: value for name, value in os.environ.items() if name in named or _begins(name)}
+    return SILENCE | {name: value for name, value in os.environ.items() if name in named or _begins(name)}
 
 
 def installing_environment() -> dict[str, str]:

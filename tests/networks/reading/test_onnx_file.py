@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.runtimes.sessions import ReferenceSession, Replayer, load_session
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH
 from tests.networks.runtime import run
@@ -311,14 +314,30 @@ def test_weights_that_are_not_finite_are_refused(value: float) -> None:
     refused(single("Add", (1, 2), [np.array([1, value], np.float32)]), UnreadableFile, "not finite")
 
 
-def test_external_data_is_refused() -> None:
+def with_weights_elsewhere() -> onnx.ModelProto:
     model = single("Add", (1, 2), [np.ones(2, np.float32)])
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     entry = tensor.external_data.add()
     entry.key, entry.value = "location", "weights.bin"
-    refused(model, UnreadableFile, "another file")
+    return model
+
+
+def test_external_data_is_refused() -> None:
+    refused(with_weights_elsewhere(), UnreadableFile, "another file")
+
+
+@pytest.mark.parametrize(
+    "load", [Replayer, partial(load_session, name="n"), partial(ReferenceSession, name="n")]
+)
+def test_no_runtime_takes_weights_from_the_folder_that_we_are_in(
+    load: Callable[[bytes], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights.bin").write_bytes(np.ones(2, np.float32).tobytes())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnreadableFile, match="stored in another file"):
+        load(with_weights_elsewhere().SerializeToString())
 
 
 def test_sparse_weights_are_refused() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from importlib import resources
 
 import pytest
@@ -53,6 +56,18 @@ def test_styles_and_scripts_of_a_page_stand_between_those_of_all_pages() -> None
     order = [PALETTE, ".wrap {", ".own { color: red; }", "@media print", "<body>", "const all =", "own();"]
     places = [page.index(part) for part in order]
     assert places == sorted(places)
+
+
+def test_a_browser_runs_only_the_script_whose_hash_the_page_states() -> None:
+    page = render(TEMPLATE, HEAD, scripts=["const own = '<é>';\n"], words="")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert policy is not None
+    stated = dict(rule.split(" ", 1) for rule in policy[1].split("; "))
+    computed = b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii")
+    assert "const own" in script
+    assert stated["script-src"] == f"'sha256-{computed}'"
+    assert {stated[name] for name in ("default-src", "base-uri", "form-action")} == {"'none'"}
 
 
 def test_a_name_that_is_not_defined_is_an_error() -> None:

@@ -61,7 +61,7 @@ class LintRule(Generic[T]):
 AnyRule = LintRule[Any]
 
 
-_INFIX = re.compile(r"\(\s*[A-Za-z]\w*(?:\[[^\]]*\])?\s*(?:<=|>=|==|!=|<|>)")
+_INFIX = re.compile(r"\(\s*+[A-Za-z]\w*+(?:\[[^\[\]()]*+\])?\s*+(?:<=|>=|==|!=|<|>)")
 
 
 def _bad_rows(benchmark: BenchmarkTable) -> Iterator[Remark]:

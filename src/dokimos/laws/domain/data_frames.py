@@ -139,7 +139,7 @@ _MISSING = frozenset(
 )
 _TRUTHS = {"True": True, "False": False, "TRUE": True, "FALSE": False, "true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
-_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_REAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)([eE][+-]?[0-9]++)?")
 #: Columns of strings with more distinct values than this are texts, not categories.
 _MARKS = (",", ";", "\t")
 

@@ -24,6 +24,23 @@ from dokimos.laws.models.tested_model import Model
 MAX_INT = 2**31 - 1
 
 
+#: What holds several values: laws compare numbers, texts and truth values.
+_SEVERAL = (list, tuple, set, frozenset, dict)
+
+
+def _wrong_outputs(outputs: list[str], names: dict[str, Any]) -> str:
+    """What is wrong with the values that a block gave to outputs; empty if nothing is."""
+    missing = [name for name in outputs if name not in names]
+    if missing:
+        return f"the block ended without a value for {', '.join(missing)}"
+    for name in outputs:
+        value = names[name]
+        if isinstance(value, _SEVERAL) or (isinstance(value, np.ndarray) and value.ndim > 0):
+            kind = "record" if isinstance(value, np.ndarray) else type(value).__name__
+            return f"the output {name} is a {kind}, not a number, a text or a truth value"
+    return ""
+
+
 class BlockCode:
     """Runs the block of a law against a model."""
 
@@ -49,11 +66,8 @@ class BlockCode:
                 failures.add(int(frame.ids[row]), explain(problem, "the block"))
                 failures.expect_another(frame.ids[: row + 1])
                 continue
-            missing = [name for name in outputs if name not in names]
-            if missing:
-                failures.add(
-                    int(frame.ids[row]), f"the block ended without a value for {', '.join(missing)}"
-                )
+            if wrong := _wrong_outputs(list(outputs), names):
+                failures.add(int(frame.ids[row]), wrong)
                 failures.expect_another(frame.ids[: row + 1])
                 continue
             for name, values in outputs.items():

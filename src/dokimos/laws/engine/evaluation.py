@@ -159,7 +159,7 @@ class Evaluator:
             try:
                 with np.errstate(invalid="ignore"):  # what is not a number has no order
                     return np.asarray(_ORDER[operator](left, right), dtype=np.bool_)
-            except TypeError:
+            except (TypeError, ValueError):
                 raise self._wrong(binary, "these two values cannot be ordered.") from None
         return self._arithmetic(binary)
 

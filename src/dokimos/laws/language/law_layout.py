@@ -273,7 +273,7 @@ def format_expression(expression: Expression, binding: int = 0) -> str:
 def _printed(expression: Expression) -> tuple[str, int]:
     match expression:
         case laws.Literal(value=value):
-            return _literal(value), _POSTFIX
+            return format_literal(value), _POSTFIX
         case laws.Name(name=name):
             return name, _POSTFIX
         case laws.Unary(operator="!", operand=operand):
@@ -302,7 +302,8 @@ def _joined(expressions: Sequence[Expression]) -> str:
     return ", ".join(format_expression(each) for each in expressions)
 
 
-def _literal(value: bool | int | float | str | None) -> str:
+def format_literal(value: bool | int | float | str | None) -> str:
+    """A value as laws write it; a string is closed by nothing that it holds."""
     if isinstance(value, str):
         return f'"{"".join(_escaped(mark) for mark in value)}"'
     if value is None:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.core.readable import printable
 from dokimos.core.registry import unknown_name
 from dokimos.laws.domain.data_frames import Cell, CsvTable, column_feature
 from dokimos.laws.domain.features import Feature, Kind
-from dokimos.laws.language.law_layout import format_law
+from dokimos.laws.language.law_layout import format_law, format_literal
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import LawError
 
@@ -33,6 +34,8 @@ class Template:
     text: str
 
 
+#: Where the feature's name will stand. No text made of data has it: literals of laws spell it out.
+_PLACE = "\0"
 _BLOCK = """output d1;
 output d2;
 {{
@@ -108,9 +111,7 @@ def new_law(
     )
     noise = f"randInt(-{most}, {most})" if whole else f"randReal(-{most}, {most})"
     parts = _compared(tolerance)
-    filled = TEMPLATES[template].text.format(
-        feature="{feature}", amount=most, more=more, noise=noise, **parts
-    )
+    filled = TEMPLATES[template].text.format(feature=_PLACE, amount=most, more=more, noise=noise, **parts)
     if others and template in OF_EVERY_VALUE:
         filled = filled.partition("\n")[0] + "\n" + _each_of(others, parts["same"])
     if domain is not None:
@@ -123,7 +124,7 @@ def _each_of(others: Sequence[str], same: str) -> str:
     """The law that one record, with a feature set to each of some expressions, is decided alike."""
     numbers = range(2, len(others) + 2)
     lines = ["input x1;"]
-    lines += [f"var x{k} := x1[{{feature}} := {each}];" for k, each in zip(numbers, others, strict=True)]
+    lines += [f"var x{k} := x1[{_PLACE} := {each}];" for k, each in zip(numbers, others, strict=True)]
     lines += [f"output d{k};" for k in (1, *numbers)]
     lines += ["{", *(f"    d{k} = predict(x{k})" for k in (1, *numbers)), "}"]
     return "\n".join([*lines, f"ensures {' && '.join(same.replace('d2', f'd{k}') for k in numbers)};\n"])
@@ -154,18 +155,16 @@ def number_text(value: float) -> str:
 def _about(text: str, feature: str) -> str:
     """The law about a feature; if laws cannot write its name directly, it is given as a string."""
     comment, _, rest = text.partition("\n")
-    comment = comment.replace("{feature}", " ".join(feature.split()))
+    comment = comment.replace(_PLACE, printable(" ".join(feature.split())))
     if feature.isidentifier():
         try:
-            return format_law(parse_law(f"{comment}\n{rest.replace('{feature}', feature)}"))
+            return format_law(parse_law(f"{comment}\n{rest.replace(_PLACE, feature)}"))
         except LawError:
             pass
-    name = json.dumps(feature, ensure_ascii=False)
-    rest = re.sub(
-        r"x1\[\{feature\} := (.*)\];", lambda match: f"setFeat(x1, {{feature}}, {match[1]});", rest
-    )
-    rest = re.sub(r"(\w+)\.\{feature\}", r"getFeat(\1, {feature})", rest)
-    return format_law(parse_law(f"{comment}\n{rest.replace('{feature}', name)}"))
+    name = format_literal(feature)
+    rest = re.sub(rf"x1\[{_PLACE} := (.*)\];", lambda match: f"setFeat(x1, {_PLACE}, {match[1]});", rest)
+    rest = re.sub(rf"(\w+)\.{_PLACE}", lambda match: f"getFeat({match[1]}, {_PLACE})", rest)
+    return format_law(parse_law(f"{comment}\n{rest.replace(_PLACE, name)}"))
 
 
 # A domain and three first laws for the data in a CSV file, as a starting point to edit
@@ -242,7 +241,7 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
     kinds = sorted({_constructor(each) for each in features})
     imports = ", ".join([*kinds, "read_column", "read_table"])
     lines = [
-        f'"""{table.path.name}: {table.size:,} records; a model predicts `{_safe(target.name)}`."""',
+        _docstring(f"{table.path.name}: {table.size:,} records; a model predicts `{target.name}`."),
         "",
         "from pathlib import Path",
         "",
@@ -284,12 +283,13 @@ def _decide_lines(classes: Sequence[str]) -> list[str]:
 
 
 def _string(words: str) -> str:
-    """A string as a Python literal."""
-    return json.dumps(words, ensure_ascii=False)
+    """A string as a Python literal, in which everything that cannot be seen is escaped."""
+    return json.dumps(words, ensure_ascii=False) if words.isprintable() else repr(words)
 
 
-def _safe(words: str) -> str:
-    return words.replace("\\", " ").replace('"', "'")
+def _docstring(words: str) -> str:
+    is_plain = words.isprintable() and not set(words) & {'"', "\\"}
+    return f'"""{words}"""' if is_plain else _string(words)
 
 
 def _constructor(feature: Feature) -> str:
@@ -392,11 +392,11 @@ def _law(template: str, feature: Feature, target: PredictedColumn, domain: str) 
 def every_value(feature: Feature) -> tuple[str, ...]:
     """All values of a feature, as laws write them; one drawn from its range if it is a number."""
     if _is_flag(feature) and not feature.may_miss:
-        return ("1 - x1.{feature}",)
+        return (f"1 - x1.{_PLACE}",)
     if _is_flag(feature):
         return ("0", "1")
     if feature.values:
-        return tuple(_string(each) for each in feature.values)
+        return tuple(format_literal(each) for each in feature.values)
     if feature.low is None or feature.high is None:
         return ()
     draw = "randInt" if feature.kind is Kind.INTEGER else "randReal"

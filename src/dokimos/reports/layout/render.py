@@ -7,10 +7,12 @@ data; only our own styles and scripts are not.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from typing import Any
 from urllib.parse import quote
@@ -80,17 +82,20 @@ def render(
     """The page that `template`, which extends `base.html.jinja`, makes of `head` and `content`.
 
     `styles` and `scripts` are added to those of all pages. Later styles win, and those for narrow windows
-    and paper come last; scripts share one scope, which is not global.
+    and paper come last; scripts share one scope, which is not global. The page states their hash, so that
+    no browser runs another script in it.
     """
     style = [PALETTE, _asset("base.css"), *styles, _asset("media.css")]
-    script = "\n".join(filter(None, [_asset("page.js"), *scripts]))
+    joined = "\n".join(filter(None, [_asset("page.js"), *scripts]))
+    script = f'\n"use strict";\n(() => {{\n{joined}}})();\n'
     return (
         environment()
         .from_string(template)
         .render(
             page=head,
             style=Markup("\n".join(filter(None, style))),
-            script=Markup(f'"use strict";\n(() => {{\n{script}}})();'),
+            script=Markup(script),
+            script_hash=b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii"),
             **content,
         )
     )
