@@ -39,11 +39,11 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 9540
+MOST_LINES_IN_ALL = 9561
 #: Parts of the checker that prove laws on trees, and no label; what they add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones")
 MOST_LINES_FOR_TREES = 850
-MOST_LINES_FOR_ONE_KIND = 5926
+MOST_LINES_FOR_ONE_KIND = 5927
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable
 from dokimos.constructions.draft import Draft, choice
-from dokimos.constructions.parts.property_shapes import FAR, LOWER, SHAPES, UPPER, Shape
+from dokimos.constructions.parts.property_shapes import FAR, LOWER, SHAPES, UPPER, PropertyShape
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
@@ -92,7 +92,7 @@ def _network(rng: np.random.Generator) -> bytes:
     return ModelBuilder([2]).affine(rows, biases).relu().affine(signs * drawn, last).build(3)
 
 
-def _highest(shape: Shape, network: bytes) -> tuple[Fraction, Point]:
+def _highest(shape: PropertyShape, network: bytes) -> tuple[Fraction, Point]:
     """The largest level on the grid, and a point that has it."""
     sides = [
         [Fraction(k, GRID_STEPS) for k in range(int(low * GRID_STEPS), int(high * GRID_STEPS) + 1)]
@@ -106,19 +106,19 @@ def _highest(shape: Shape, network: bytes) -> tuple[Fraction, Point]:
     return max(best, key=lambda each: each[0])
 
 
-def _levels(shape: Shape, network: bytes, points: Sequence[Point]) -> list[Fraction | None]:
+def _levels(shape: PropertyShape, network: bytes, points: Sequence[Point]) -> list[Fraction | None]:
     outputs = replay(network, np.array(points, dtype=np.float32)).tolist()
     return [
         shape.level(point, tuple(map(Fraction, row))) for point, row in zip(points, outputs, strict=True)
     ]
 
 
-def _inside(shape: Shape, network: bytes, point: Point, least: Fraction) -> Point:
+def _inside(shape: PropertyShape, network: bytes, point: Point, least: Fraction) -> Point:
     """The point a little nearer to the middle of the box, if its level is still above `least`."""
     nearer = tuple(x + INWARD * ((a + b) / 2 - x) for x, a, b in zip(point, LOWER, UPPER, strict=True))
     (level,) = _levels(shape, network, [nearer])
     return nearer if level is not None and level > least else point
 
 
-def _written(shape: Shape, t: Fraction) -> str:
+def _written(shape: PropertyShape, t: Fraction) -> str:
     return "\n".join(shape.text(exact_decimal(-t if shape.turned else t))) + "\n"

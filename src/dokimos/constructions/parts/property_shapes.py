@@ -27,7 +27,7 @@ FAR = 64
 
 
 @dataclass(frozen=True)
-class Shape:
+class PropertyShape:
     """One way to write a property; `about` says what is unusual.
 
     With `strict` a point is unsafe iff its level is above t. With `touches` the `sat` sibling's t is the
@@ -137,31 +137,31 @@ def _version2(*formulas: str, bounds: Sequence[str] = BOUNDS) -> Text:
 
 
 _BOUND_SHAPES = (
-    Shape(
+    PropertyShape(
         "input-bound-loose-last",
         "an input's upper bound is given twice, the tight one first",
         _lines("(assert (<= X_0 0.25))", *ASSERTED, "(assert (>= Y_0 $t))"),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "input-bound-tight-last",
         "an input's upper bound is given twice, the tight one last",
         _lines(*ASSERTED, "(assert (<= X_0 0.25))", "(assert (>= Y_0 $t))"),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "output-bound-loose-last",
         "an output's bound is given twice, the tight one first",
         _asserting("(>= Y_0 T)", "(>= Y_0 -64.0)"),
         _where(lambda x, y: y[0] >= -FAR),
     ),
-    Shape(
+    PropertyShape(
         "output-bound-tight-last",
         "an output's bound is given twice, the tight one last",
         _asserting("(>= Y_0 -64.0)", "(>= Y_0 T)"),
         _where(lambda x, y: y[0] >= -FAR),
     ),
-    Shape(
+    PropertyShape(
         "constant-first",
         "constants stand on the left",
         _lines(
@@ -173,25 +173,25 @@ _BOUND_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "equality-as-two-bounds",
         "an input is fixed by two bounds",
         _lines("(assert (<= X_0 0.5))", "(assert (>= X_0 0.5))", *SECOND, "(assert (>= Y_0 $t))"),
         _where(lambda x, y: x[0] == Fraction(1, 2)),
     ),
-    Shape(
+    PropertyShape(
         "equality-sign",
         "an input is fixed by =",
         _lines("(assert (= X_0 0.5))", *SECOND, "(assert (>= Y_0 $t))"),
         _where(lambda x, y: x[0] == Fraction(1, 2)),
     ),
-    Shape(
+    PropertyShape(
         "negative-zero",
         "a bound is -0.0",
         _lines(ASSERTED[0], "(assert (<= X_0 -0.0))", *SECOND, "(assert (>= Y_0 $t))"),
         _where(_x0_at_most(0)),
     ),
-    Shape(
+    PropertyShape(
         "inputs-empty",
         "in the unsat sibling the bounds of an input leave nothing",
         _lines("(assert (>= X_0 0.25))", "(assert (<= X_0 $t))", *SECOND, "(assert (>= Y_0 -64.0))"),
@@ -199,7 +199,7 @@ _BOUND_SHAPES = (
         turned=True,
         empties=True,
     ),
-    Shape(
+    PropertyShape(
         "inputs-empty-by-sum",
         "in the unsat sibling a sum of inputs would leave the box",
         _asserting("(>= (+ X_0 X_1) T)", "(>= Y_0 -64.0)"),
@@ -213,37 +213,37 @@ def _second(x: Point) -> bool:
 
 
 _JOINED_SHAPES = (
-    Shape(
+    PropertyShape(
         "everything-in-one-and",
         "bounds and constraints are one `and`",
         _lines(f"(assert (and {' '.join(BOUNDS)} (<= X_0 0.25) (>= Y_0 $t)))"),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "and-at-top",
         "two constraints on outputs in one `and`, both needed",
         _asserting("(and (>= Y_0 T) (>= Y_2 -1.0))"),
         _where(_y2_above(-1)),
     ),
-    Shape(
+    PropertyShape(
         "single-operands",
         "`or` and `and` of a single operand",
         _asserting("(or (and (or (>= Y_0 T))))"),
         PLAIN,
     ),
-    Shape(
+    PropertyShape(
         "or-of-atoms",
         "an `or` of bare comparisons, the last of which can hold",
         _asserting("(or (>= Y_1 64.0) (>= Y_2 64.0) (>= Y_0 T))"),
         _or(PLAIN, _or(_always(_y1_far), _always(_y2_far))),
     ),
-    Shape(
+    PropertyShape(
         "two-ors",
         "a conjunction of two disjunctions, as two asserts",
         _asserting("(or (>= Y_0 T) (>= Y_1 64.0))", "(or (>= Y_1 64.0) (>= Y_2 -1.0))"),
         _or(_where(_y2_above(-1)), _always(_y1_far)),
     ),
-    Shape(
+    PropertyShape(
         "three-ors",
         "a conjunction of three disjunctions, as three asserts",
         _asserting(
@@ -256,31 +256,31 @@ _JOINED_SHAPES = (
             _always(_y1_far, _y2_above(-1)),
         ),
     ),
-    Shape(
+    PropertyShape(
         "atoms-around-or",
         "comparisons before and after an `or`, all of them needed",
         _asserting("(>= Y_2 -1.5)", "(or (>= Y_1 64.0) (>= Y_0 T))", "(<= X_0 0.5)"),
         _or(_where(_y2_above(-1.5), _x0_at_most(0.5)), _always(_y1_far, _y2_above(-1.5), _x0_at_most(0.5))),
     ),
-    Shape(
+    PropertyShape(
         "atom-after-or",
         "a comparison of outputs after an `or`",
         _asserting("(or (and (>= Y_1 64.0)) (and (>= Y_0 T)))", "(>= Y_2 -1.0)"),
         _or(_where(_y2_above(-1)), _always(_y1_far, _y2_above(-1))),
     ),
-    Shape(
+    PropertyShape(
         "or-inside-and",
         "an `or` inside an `and` inside an `or`",
         _asserting("(or (and (or (>= Y_1 64.0) (>= Y_0 T)) (>= Y_2 -1.0)) (and (>= Y_2 64.0)))"),
         _or(_where(_y2_above(-1)), _or(_always(_y1_far, _y2_above(-1)), _always(_y2_far))),
     ),
-    Shape(
+    PropertyShape(
         "boxes-in-some",
         "the second disjunct has a bound on an input, the first has none",
         _asserting("(or (and (>= Y_1 64.0)) (and (<= X_0 0.25) (>= Y_0 T)))"),
         _or(LEFT, _always(_y1_far)),
     ),
-    Shape(
+    PropertyShape(
         "boxes-overlapping",
         "two disjuncts with overlapping boxes",
         _lines(
@@ -292,7 +292,7 @@ _JOINED_SHAPES = (
         ),
         _or(LEFT, _always(_y2_far, lambda x, y: x[0] >= Fraction(-1, 4))),
     ),
-    Shape(
+    PropertyShape(
         "boxes-disjoint",
         "two disjuncts with disjoint boxes",
         _lines(
@@ -307,7 +307,7 @@ _JOINED_SHAPES = (
             _always(lambda x, y: x[0] >= Fraction(1, 2) and y[0] >= FAR),
         ),
     ),
-    Shape(
+    PropertyShape(
         "boxes-one-empty",
         "the box of the first disjunct is empty",
         _lines(
@@ -319,7 +319,7 @@ _JOINED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "input-bound-after-outputs",
         "a bound on an input stands beside an output's in an `and`",
         _asserting("(and (>= Y_0 T) (<= X_0 0.25))"),
@@ -328,43 +328,43 @@ _JOINED_SHAPES = (
 )
 
 _TERM_SHAPES = (
-    Shape(
+    PropertyShape(
         "sum-of-inputs",
         "a constraint on a sum of inputs",
         _asserting("(<= (+ X_0 X_1) 0.5)", "(>= Y_0 T)"),
         _where(lambda x, y: x[0] + x[1] <= Fraction(1, 2)),
     ),
-    Shape(
+    PropertyShape(
         "outputs-compared",
         "an output is compared with another, and with a constant",
         _asserting("(<= Y_0 Y_1)", "(>= Y_0 T)"),
         _where(lambda x, y: y[0] <= y[1]),
     ),
-    Shape(
+    PropertyShape(
         "output-and-input-compared",
         "an output is compared with an input",
         _asserting("(<= Y_0 X_1)", "(>= Y_0 T)"),
         _where(lambda x, y: y[0] <= x[1]),
     ),
-    Shape(
+    PropertyShape(
         "output-minus-input",
         "the difference of an output and an input",
         _asserting("(>= (- Y_0 X_0) T)"),
         lambda x, y: y[0] - x[0] if _in_box(x) else None,
     ),
-    Shape(
+    PropertyShape(
         "factors",
         "outputs with factors",
         _asserting("(>= (+ (* 2.0 Y_0) (* -0.5 Y_1)) T)"),
         lambda x, y: 2 * y[0] - y[1] / 2 if _in_box(x) else None,
     ),
-    Shape(
+    PropertyShape(
         "terms-on-both-sides",
         "sums on both sides",
         _asserting("(<= (+ Y_1 T) (+ Y_0 0.5))"),
         lambda x, y: y[0] - y[1] + Fraction(1, 2) if _in_box(x) else None,
     ),
-    Shape(
+    PropertyShape(
         "smtlib-negative",
         "negative numbers as SMT-LIB writes them: (- 1.0)",
         _lines(
@@ -376,34 +376,34 @@ _TERM_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "strict",
         "a strict comparison",
         _asserting("(> Y_0 T)"),
         PLAIN,
         strict=True,
     ),
-    Shape(
+    PropertyShape(
         "equality-reached",
         "the sat sibling is unsafe by equality alone",
         _asserting("(>= Y_0 T)"),
         PLAIN,
         touches=True,
     ),
-    Shape(
+    PropertyShape(
         "unused-outputs",
         "only the last output is asked about",
         _asserting("(>= Y_2 T)"),
         _where(of=2),
     ),
-    Shape(
+    PropertyShape(
         "trivially-true",
         "every output is unsafe, or none",
         _asserting("(>= Y_0 T)"),
         PLAIN,
         is_wide=True,
     ),
-    Shape(
+    PropertyShape(
         "true-beside",
         "a constraint that always holds beside one that need not",
         _asserting("(<= Y_1 64.0)", "(>= Y_0 T)"),
@@ -412,7 +412,7 @@ _TERM_SHAPES = (
 )
 
 _SPELLED_SHAPES = (
-    Shape(
+    PropertyShape(
         "exponents",
         "bounds with exponents",
         _lines(
@@ -424,7 +424,7 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "many-digits",
         "numbers with forty digits",
         _lines(
@@ -435,13 +435,13 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "whole-numbers",
         "bounds without a point",
         _lines("(assert (>= X_0 -1))", "(assert (<= X_0 0))", *SECOND, "(assert (>= Y_0 $t))"),
         _where(_x0_at_most(0)),
     ),
-    Shape(
+    PropertyShape(
         "no-spaces",
         "everything on one line, no space that is not needed",
         _exactly(
@@ -455,13 +455,13 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "a-word-on-each-line",
         "line ends and tabs between all words",
         _lines(*ASSERTED, "( assert\n(\n<=\n\tX_0\n\t0.25\n)\n)", "(assert\n(>=\nY_0\n$t))"),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "comments-everywhere",
         "comments at the ends of lines and inside of formulas, with asserts and parentheses in them",
         _lines(
@@ -475,7 +475,7 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "declared-in-odd-order",
         "outputs are declared before inputs, the last first, with asserts between",
         _exactly(
@@ -491,7 +491,7 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "declare-fun",
         "variables are declared as functions without arguments",
         _exactly(
@@ -502,7 +502,7 @@ _SPELLED_SHAPES = (
         ),
         LEFT,
     ),
-    Shape(
+    PropertyShape(
         "solver-commands",
         "set-logic before, check-sat after",
         _exactly(
@@ -518,27 +518,27 @@ _SPELLED_SHAPES = (
 )
 
 _VERSION_2_SHAPES = (
-    Shape("v2-plain", "VNN-LIB 2.0", _version2("(<= X_0 0.25)", "(>= Y_0 T)"), LEFT),
-    Shape(
+    PropertyShape("v2-plain", "VNN-LIB 2.0", _version2("(<= X_0 0.25)", "(>= Y_0 T)"), LEFT),
+    PropertyShape(
         "v2-equal",
         "VNN-LIB 2.0: an input is fixed by ==",
         _version2("(== X_0 0.5)", "(>= Y_0 T)", bounds=BOUNDS[2:]),
         _where(lambda x, y: x[0] == Fraction(1, 2)),
     ),
-    Shape(
+    PropertyShape(
         "v2-not-equal",
         "VNN-LIB 2.0: an output differs from a constant",
         _version2("(!= Y_1 64.0)", "(>= Y_0 T)"),
         _where(lambda x, y: y[1] != FAR),
     ),
-    Shape(
+    PropertyShape(
         "v2-strict",
         "VNN-LIB 2.0: a strict comparison, the constant first",
         _version2("(< T Y_0)"),
         PLAIN,
         strict=True,
     ),
-    Shape(
+    PropertyShape(
         "v2-two-ors",
         "VNN-LIB 2.0: a conjunction of two disjunctions",
         _version2("(or (>= Y_1 64.0) (>= Y_0 T))", "(or (>= Y_2 -1.0) (>= Y_1 64.0))"),
@@ -546,7 +546,7 @@ _VERSION_2_SHAPES = (
     ),
 )
 
-SHAPES: Mapping[str, Shape] = MappingProxyType(
+SHAPES: Mapping[str, PropertyShape] = MappingProxyType(
     {
         shape.name: shape
         for shape in (
