@@ -564,8 +564,8 @@ def certificates(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
     exact = {"constraints": ["1"], "choices": {"below": {}, "above": {}}}
     some = [str(Fraction(integer(rng, 0, 4), 4)) for _ in range(units)]
     pairs = [[0, 1]] if rng.random() < 0.7 else []
-    for kind in ("contraction", "convex-corners", "fixed-routing", "linear-attention", "nonexpansive",
-                 "softmax-attention"):  # fmt: skip
+    for kind in ("contraction", "convex-corners", "fixed-routing", "linear-attention", "no-inputs",
+                 "nonexpansive", "softmax-attention"):  # fmt: skip
         yield kind, {}
     yield "constant-on-box", {"tensor": str(rng.choice(tensors))}
     yield "convex-tangent", {"point": centre}

@@ -5,7 +5,6 @@ Importing this module imports torch, which takes seconds.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -25,10 +24,6 @@ from dokimos.networks.semantics.outward import Floats, Interval
 _SPREAD = {1: nnf.conv_transpose1d, 2: nnf.conv_transpose2d, 3: nnf.conv_transpose3d}
 #: How many numbers the functionals of one batch may have in the largest tensor.
 MOST_NUMBERS = 1 << 20
-
-
-#: Of glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 class TorchArrays:
@@ -228,19 +223,6 @@ def _fixed_lines(
         (_tensor(lines.lower_slope), _tensor(lines.lower_shift)),
         (_tensor(lines.upper_slope), _tensor(lines.upper_shift)),
     )
-
-
-def keep_freed_memory() -> None:
-    """Ask the C library to keep what this process frees: giving it back costs half of the time of a search.
-
-    Where there is no such library (only glibc has it), nothing happens.
-    """
-    try:
-        library = ctypes.CDLL("libc.so.6")
-        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        library.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
-    except (OSError, AttributeError):
-        return
 
 
 def _tensor(values: Floats) -> Tensor:

@@ -18,7 +18,7 @@ from dokimos.checker.linear.walk import Steps, steps_of
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound, NothingToCut, Points
 from dokimos.engine.differentiable import to_torch
-from dokimos.engine.fast_walk import FastWalk, keep_freed_memory
+from dokimos.engine.fast_walk import FastWalk
 from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.root_lines import root_lines
 from dokimos.networks.graph import Network
@@ -66,7 +66,6 @@ class LinearSearch:
 
     def run(self) -> LinearFinding:
         """Close every question, those of one box with the same bounds of its tensors."""
-        keep_freed_memory()
         covers: list[QuestionData] = []
         for box, conjunction in self._asked.questions():
             question, fast, start = self._root(box, conjunction)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.core.files import write_whole
+from dokimos.core.parallel import keep_freed_memory
 from dokimos.core.strict_json import write
 from dokimos.engine.label import LabelFinding, find_label
 from dokimos.suites.entry import read_content
@@ -62,4 +63,5 @@ def _written(found: LabelFinding, *, is_over: bool) -> ProcessFinding:
 
 
 if __name__ == "__main__":
+    keep_freed_memory()
     serve(lambda: main(*sys.argv[1:]))
