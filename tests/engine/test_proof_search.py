@@ -52,7 +52,7 @@ def test_many_inputs_need_linear_bounds_with_splits() -> None:
     finding = found(network, unit_box(size, 1, "(<= Y_0 -0.1)"))
     assert finding.truth is not None
     assert (finding.truth.label, finding.by) == (Label.UNSAT, "branch and bound")
-    assert finding.truth.certificate.data["arithmetic"] == "outward"
+    assert set(finding.truth.certificate.data) == {"questions"}
 
 
 def test_what_stays_open_has_the_best_margins_of_both_sides() -> None:

@@ -510,7 +510,7 @@ TABLES = [b"age,sex,granted\n18,f,0\n60,m,1\n40,f,1\n", b"income;own\n1.5e3;yes\
 
 
 def instance_tables() -> list[bytes]:
-    row = b"\"[('f', 'onnx/witness.onnx'), ('g', 'onnx/ordered-pairs.onnx')]\",vnnlib/witness.vnnlib,1\n"
+    row = b"\"[('f', 'onnx/witness.onnx')]\",vnnlib/witness.vnnlib,1\n"
     return [(suite() / "instances.csv").read_bytes(), row]
 
 

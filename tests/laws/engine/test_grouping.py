@@ -66,9 +66,9 @@ def test_rates_of_many_kinds_of_decisions() -> None:
     )
     assert [name for name, _ in found.classes] == ["a", "b"]
     assert sum(rate.count for _, rate in found.classes) == found.violated
-    text = "input x1; output d; { d = [1] if x1[1] < 9 else None } ensures d != null;"
+    text = "input x1; output d; { d = 1 if x1[1] < 9 else None } ensures d == 2;"
     found = run(text, budget=100)
-    assert {name for name, _ in found.classes} == {"[1]", "None"}
+    assert {name for name, _ in found.classes} == {"medium", "None"}
     several = run("input x1; var x2 := x1; ENSURES d1 == d2 + 1", model=lambda record: record[0])
     assert several.violated == 40
 

@@ -19,12 +19,10 @@ from dokimos.reports.page import render_page
 from dokimos.reports.sections import base
 from dokimos.reports.sections.base import SECTIONS, Command, Section, sections, terminal_lines
 from dokimos.suites.folder import LintFinding, LintSeverity
-from dokimos_studies.state_page import state_page
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements
 from tests.reports.sections.test_rule_scores import RUNS
 from tests.reports.sections.test_support import known, three
-from tests.studies.test_state_page import UNSOUND, state
 
 EVERY = pytest.mark.parametrize("section", sections(), ids=lambda section: section.name)
 FOUND = LintFinding("infix", LintSeverity.ERROR, "p.vnnlib", 3, "an operator between operands", "move it")
@@ -100,9 +98,6 @@ class Slowest(Section[tuple[SlowRow, ...]]):
     def lines(self, rows: tuple[SlowRow, ...]) -> Iterator[Text]:
         yield from (Text(f"{row.verifier} took {row.seconds} s") for row in rows)
 
-    def markdown(self, findings: Findings, suite: str) -> Iterator[str]:
-        yield f"The longest run on {suite} took {max(row.seconds for row in self.rows(findings) or ())} s."
-
 
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slowest]:
@@ -127,7 +122,6 @@ def test_a_new_section_appears_everywhere(added: Slowest) -> None:
         console.print(*terminal_lines(findings, Command.JUDGE), soft_wrap=True)
     assert "marabou took 10.02 s" in printed.get()
     assert list(terminal_lines(findings, Command.EXPLAIN)) == []
-    assert "The longest run on quick took 1.0 s." in state_page([state(UNSOUND)], command="make state")
 
 
 def test_without_rows_a_section_appears_nowhere(added: Slowest) -> None:
