@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from dokimos.checker.base import Problem, Proven
 from dokimos.checker.linear import cover
@@ -185,3 +186,19 @@ def test_the_rounding_of_float32_counts() -> None:
     close = proven({**KINKS, **pulls(2.0)}, "(<= Y_0 0.4999999)")
     assert close.float32 is None
     assert 0 < close.real <= Fraction(1, 10**7)
+
+
+def test_in_a_network_without_nodes_inputs_and_outputs_count_together() -> None:
+    """Y − 3X <= −3/2 holds at X = Y = 1."""
+    kind = helper.make_tensor_value_info("X", TensorProto.FLOAT, [1, 1])
+    made = helper.make_model(helper.make_graph([], "g", [kind], [kind]), ir_version=8)
+    made.opset_import[0].version = 13
+    content = made.SerializeToString()
+    for bound, holds in (("-1.5", True), ("-2.5", False)):
+        asked = read_vnnlib(question([(-1, 1)], 1, f"(<= (+ Y_0 (* -3.0 X_0)) {bound})"), file="p")
+        problem = Problem(read_onnx(content), asked)
+        if holds:
+            with pytest.raises(InvalidProof, match="not above 0"):
+                LinearProof().prove(problem, {"questions": [{}]})
+        else:
+            assert LinearProof().prove(problem, {"questions": [{}]}).real <= Fraction(1, 2)

@@ -176,6 +176,9 @@ class BoundedQuestion:
             for total, terms in zip(sums, (constraint.inputs, constraint.outputs), strict=True):
                 for index, factor in terms if weight else ():
                     total[index] += weight * factor
+        if network.input == network.output:  # a network without nodes: what is said of Y is said of X
+            both = [x + y for x, y in zip(*sums, strict=True)]
+            sums = [[Fraction(0)] * len(both), both]
         limit = sum((w * c.bound for w, c in zip(weights, self.conjunction, strict=True)), Fraction(0))
         inputs, outputs = (Interval(_rounded(each, -1), _rounded(each, 1)) for each in sums)
         return _Goal((inputs, outputs), limit)
