@@ -147,7 +147,7 @@ def numbers() -> dict[str, float]:
 LIMITS = {
     # 57,000 and 400, and what came since: the proofs `linear` and `trees`, their searches and readers of
     # boosted trees (3,500), suites that test proofs and planted attackers (1,000), safety (400).
-    "lines of code": (0, 61_800),
+    "lines of code": (0, 61_850),
     "modules": (0, 424),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
