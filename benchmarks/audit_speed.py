@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tree_cost import measured
 
-from dokimos.api.results import suites_with_results
+from dokimos.judging.audit.published_answers import suites_with_results
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.published_results import import_results
 from dokimos.judging.rules import RULE_SETS

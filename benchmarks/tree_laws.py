@@ -25,7 +25,7 @@ from dokimos.laws import integer
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.estimators import read_sklearn
+from dokimos.laws.models.scikit import read_scikit
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
 from dokimos.laws.proving.rechecking import planned, recheck
@@ -146,9 +146,7 @@ def _boosted(trees: int, depth: int, seed: int) -> tuple[Ensemble, NDArray[np.fl
     rows, labels, weights = _data(seed)
     ensemble: Any = importlib.import_module("sklearn.ensemble")
     fitted = ensemble.GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=seed)
-    made = read_sklearn(fitted.fit(rows, labels))
-    assert made is not None
-    return made, weights
+    return read_scikit(fitted.fit(rows, labels)), weights
 
 
 def _forest(trees: int, depth: int | None, rising: int | None = None) -> Ensemble:
@@ -158,9 +156,7 @@ def _forest(trees: int, depth: int | None, rising: int | None = None) -> Ensembl
     fitted = ensemble.RandomForestClassifier(
         trees, max_depth=depth, monotonic_cst=constraints, random_state=0
     )
-    made = read_sklearn(fitted.fit(rows, labels))
-    assert made is not None
-    return made
+    return read_scikit(fitted.fit(rows, labels))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -32,7 +32,6 @@ COVERED = (
 SWEEPS = (
     "checker/proofs/test_rewritten",
     "checker/test_attention_float32",
-    "checker/test_corpus",
     "checker/test_damage",
     "checker/test_float32_claims",
     "checker/test_mutants",
@@ -42,8 +41,6 @@ SWEEPS = (
     "laws/engine/test_calls",
     "laws/engine/test_pipeline",
     "laws/engine/test_shrinking",
-    "laws/language/test_templates",
-    "laws/models/test_trees",
     "laws/proving/test_hostile_proofs",
     "laws/reporting/test_page_browser",
     "laws/examples/test_paper_laws",

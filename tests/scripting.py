@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import onnx
+import psutil
 from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.campaigns.settings import RunSettings
@@ -128,7 +130,7 @@ def instance(
         truth = Truth(
             label,
             claims,
-            Certificate("witness" if label is Label.SAT else "enclosure"),
+            Certificate("witness" if label is Label.SAT else "linear"),
             sha256(network),
             sha256(asked),
             witness,
@@ -161,3 +163,12 @@ def flat(function: Callable[..., T], kind: type[Any]) -> Callable[..., T]:
         return function(*args, settings=settings, **given)
 
     return call
+
+
+def following(script: Path) -> list[int]:
+    """The processes that follow this script: verifiers, isolated or not, and their supervisors."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            found += [process.pid] if str(script) in process.cmdline() else []
+    return found

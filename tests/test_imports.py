@@ -120,27 +120,14 @@ def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> No
     assert [name for name in sorted(loaded) if name.startswith(forbidden)] == []
 
 
-#: What the command line does through the public functions only.
-WORK = ("campaigns", "checker", "constructions", "engine", "verifiers")
-
-
 def test_commands_call_public_functions() -> None:
     wrong = [
         f"{path.name}:{line}: {name}"
         for path in sorted((SOURCE / "cli").glob("*.py"))
         for line, name in _imports(path)
-        if _layer(name) in WORK and line not in _lines_for_type_checkers(path)
+        if _layer(name) in set(LAYERS) - {"core", "reports", "api", "cli"}
     ]
     assert wrong == []
-
-
-def _lines_for_type_checkers(path: Path) -> set[int]:
-    return {
-        node.lineno
-        for block in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
-        for node in block.body
-    }
 
 
 def test_nobody_else_uses_the_inside_of_the_command_line() -> None:

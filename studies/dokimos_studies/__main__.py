@@ -19,6 +19,12 @@ COMMANDS = {
     "claims": ("veristress.claims", "what the published runs of VeriStress-GT say of its claims"),
     "networks": ("veristress.networks", "the published networks, rebuilt, as a suite"),
     "labels": ("veristress.labels", "the published labels: proven, refuted or open"),
+    "figures": (
+        "veristress.figures",
+        "the paper's Figures 2 to 6 and Tables 2 and 4, for your own campaigns",
+    ),
+    "table1": ("veristress.table1", "the ablation of polynomial networks, as a suite and as a table"),
+    "knobs": ("veristress.knobs", "what every knob of Table 5 moves, beside the published runs"),
     "again": ("veristress.again", "the published study beside our own runs"),
     "hardness": ("veristress.hardness", "whether anything adds to the five components"),
     "state": ("state", "what verifiers get wrong, and where they stop"),

@@ -106,14 +106,15 @@ def parse_profile(text: str, within: str) -> WantedProfile:
             raise InputError(
                 f"The profile: {part.strip()!r} is not NAME=VALUE; write it like U=0.9,d_eff=20."
             )
-        name = _component(word)
+        name = component_called(word)
         if name in values:
             raise InputError(f"The profile: {word} is given twice.")
         values[name] = _wanted_profile_value(word, name, number)
     return WantedProfile(values, _share(within))
 
 
-def _component(word: str) -> str:
+def component_called(word: str) -> str:
+    """A component by its name or symbol, M and A_tau among them. Raises InputError."""
     by_symbol = {component(name).symbol: name for name in (*CANONICAL, *EXTRAS.shipped)}
     name = word if word in CANONICAL else _SPELLINGS.get(word) or by_symbol.get(word) or word
     if name not in CANONICAL and name not in EXTRAS:

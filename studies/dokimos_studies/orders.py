@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,15 +24,17 @@ from dokimos.core.files import write_whole
 from dokimos.suites.budgets import SuiteOrder, cover_order, covering, shipped_order
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import shipped_names
+from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
-from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
-from dokimos_studies.planted_catches import attempts
+from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, MISREADERS
+from dokimos_studies.planted_catches import AttackedEntry, attack_all, attempts, hunt_behind
 
 ORDERS = Path(__file__).resolve().parents[2] / "src" / "dokimos" / "suites" / "shipped" / "orders"
 #: Where a bug is looked for on every instance; those of the other suites take too long.
 HUNTED: dict[Sort, tuple[str, ...]] = {
     Sort.MISREADER: ("disjuncts", "edge", "ops", "quick", "scale", "twins"),
     Sort.BOUNDER: ("disjuncts", "edge", "ops", "quick", "scale"),
+    Sort.ATTACKER: ("quick",),
 }
 #: A bounder that would need longer is not waited for.
 MOST_SECONDS = 3.0
@@ -40,16 +42,22 @@ MOST_SECONDS = 3.0
 
 def bugs_for(suite: str) -> Iterator[PlantedVerifier]:
     """The planted bugs that are looked for in a suite."""
-    for bug in (*MISREADERS, *BOUNDERS):
+    for bug in (*MISREADERS, *BOUNDERS, *ATTACKERS):
         if not bug.is_sound and suite in HUNTED.get(bug.sort, ()):
             yield bug
 
 
-def catching(bug: PlantedVerifier, entries: Sequence[SuiteEntry]) -> str | None:
-    """The first instance that catches a bug."""
-    hurried = (
+def catching(
+    bug: PlantedVerifier, entries: Sequence[SuiteEntry], attacked: Mapping[str, AttackedEntry]
+) -> str | None:
+    """The first instance that catches a bug; `attacked` has what the attack of attackers finds, by name."""
+    hurried = [
         replace(entry, timeout_seconds=min(entry.timeout_seconds, MOST_SECONDS)) for entry in entries
-    )
+    ]
+    if isinstance(bug, Attacker):
+        known = [replace(attacked[entry.name], entry=entry) for entry in hurried]
+        found = hunt_behind(bug, known, attacks=True).caught_by
+        return None if found is None else found.instance
     return next((attempt.instance for attempt in attempts(bug, hurried) if attempt.is_caught), None)
 
 
@@ -61,12 +69,15 @@ def make(name: str, before: SuiteOrder | None) -> SuiteOrder:
     is_same = before is not None and set(before.order) == by_name.keys()
     caught_by: dict[str, str] = {}
     not_caught: list[str] = []
+    has_attackers = name in HUNTED[Sort.ATTACKER]
+    attacked = {each.entry.name: each for each in attack_all(entries)} if has_attackers else {}
     for bug in bugs_for(name):
         found = None if before is None else before.caught_by.get(bug.name)
         if found not in by_name and not (is_same and before and bug.name in before.not_caught):
             # Those that catch something already come first: one instance for many bugs.
             known = dict.fromkeys(caught_by.values())
-            found = catching(bug, [by_name[each] for each in dict.fromkeys((*known, *first))])
+            ordered = [by_name[each] for each in dict.fromkeys((*known, *first))]
+            found = catching(bug, ordered, attacked)
             print(f"{name}: {bug.name} is caught by {found or 'nothing'}", file=sys.stderr, flush=True)
         if found in by_name:
             caught_by[bug.name] = str(found)

@@ -2,7 +2,8 @@
 
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
-forms run on all instances. SORT is misreader, bounder, attacker or truster; all of them unless given. With
+forms run on all instances. SORT is misreader, bounder, attacker or truster; all of them unless given. An
+attacker has two rows: with its attack, and with its attack off; the times are CPU seconds there. With
 --every, each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught,
 and which the others are; --bug chooses bugs by name.
 """
@@ -13,12 +14,13 @@ import argparse
 import sys
 
 import dokimos
-from dokimos.suites.budgets import first_within, in_order
+from dokimos.suites.budgets import in_order
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Answer, Label
+from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
-from dokimos_studies.planted_catches import Hunt, attempts, hunt
+from dokimos_studies.planted_catches import Hunt, attack_all, attempts, hunt, hunt_behind
 
 
 def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:
@@ -39,11 +41,10 @@ TABLES = {
 }
 
 
-def cell(found: Hunt, entries: tuple[SuiteEntry, ...]) -> str:
+def cell(found: Hunt) -> str:
     """What came of one bug on one suite."""
     if found.caught_by is not None:
-        (within,) = first_within([[entry.timeout_seconds for entry in entries]], seconds=BUDGET_SECONDS)
-        late = "" if found.tried <= within else " (not within 10m)"
+        late = "" if found.seconds <= BUDGET_SECONDS else " (not within 10m)"
         return f"{found.caught_by.verdict.value}, no. {found.tried}, {found.seconds:.1f} s{late}"
     return f"({found.others} other answers)" if found.others else "–"
 
@@ -58,9 +59,30 @@ def rows(sort: tuple[PlantedVerifier, ...], suites: dict[str, tuple[SuiteEntry, 
     print("|---|---|" + "---|" * len(suites))
     print(f"| `{sort[0].name}` | {sort[0].about} | {' | '.join(decided)} |", flush=True)
     for bug in sort[1:]:
-        cells = [cell(hunt(bug, entries, sound[name]), entries) for name, entries in suites.items()]
+        cells = [cell(hunt(bug, entries, sound[name])) for name, entries in suites.items()]
         nothing = "; **changes no answer**" if all(text == "–" for text in cells) else ""
         print(f"| `{bug.name}` | {bug.about}{nothing} | {' | '.join(cells)} |", flush=True)
+
+
+def attacker_rows(suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
+    """Print the table of the attackers, each with its attack on and off."""
+    sound, *bugs = (bug for bug in ATTACKERS if isinstance(bug, Attacker))
+    known = {name: list(attack_all(entries)) for name, entries in suites.items()}
+    for name, entries in known.items():
+        for attacks in (True, False):
+            if (found := hunt_behind(sound, entries, attacks=attacks)).caught_by is not None:
+                sys.exit(f"{sound.name} has no bug, and is wrong on {name}/{found.caught_by.instance}")
+    print(f"| `planted=` | what it does | attack | {' | '.join(suites)} |")
+    print("|---|---|---|" + "---|" * len(suites))
+    left = [f"misses {sum(not e.found and labelled_sat(e.entry) for e in own)}" for own in known.values()]
+    print(f"| `{sound.name}` | {sound.about} | on | {' | '.join(left)} |", flush=True)
+    for bug in bugs:
+        cells = {
+            attacks: [cell(hunt_behind(bug, entries, attacks=attacks)) for entries in known.values()]
+            for attacks in (True, False)
+        }
+        print(f"| `{bug.name}` | {bug.about} | on | {' | '.join(cells[True])} |")
+        print(f"| | | off | {' | '.join(cells[False])} |", flush=True)
 
 
 def every_catch(bugs: list[PlantedVerifier], suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
@@ -99,5 +121,8 @@ def main() -> None:
         every_catch([*(PLANTED[name] for name in options.bug), *wanted], suites)
         return
     for sort in sorts:
-        rows(TABLES[sort], suites)
+        if sort is Sort.ATTACKER:
+            attacker_rows(suites)
+        else:
+            rows(TABLES[sort], suites)
         print()

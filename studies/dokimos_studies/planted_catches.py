@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.execution.limits import Termination
-from dokimos.verifiers.planted.base import PlantedVerifier, answer_to
+from dokimos.verifiers.planted.attackers import Attacker
+from dokimos.verifiers.planted.base import PlantedVerifier, answer_to, attacked
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,46 @@ class Hunt:
     tried: int
     seconds: float
     others: int
+
+
+@dataclass(frozen=True)
+class AttackedEntry:
+    """An instance, what the attack of all attackers finds there, and the CPU seconds that takes."""
+
+    entry: SuiteEntry
+    found: bool
+    seconds: float
+
+
+def attack_all(entries: Iterable[SuiteEntry]) -> Iterator[AttackedEntry]:
+    """Whether the attack finds a counterexample, on every instance: the same for all attackers."""
+    for entry in entries:
+        started = time.process_time()
+        instance = entry.read_instance()
+        network = read_onnx(instance.network_file, name=entry.name)
+        found = attacked(network, read_vnnlib(instance.property_file, file=entry.name))
+        yield AttackedEntry(entry, found is not None, time.process_time() - started)
+
+
+def hunt_behind(bug: Attacker, entries: Iterable[AttackedEntry], *, attacks: bool) -> Hunt:
+    """The first instance that catches a bug behind a correct attack, which is on or off.
+
+    Where it is on and finds a counterexample, the answer is right, and nothing else is asked.
+    """
+    quiet, tried, seconds = replace(bug, attacks=False), 0, 0.0
+    for each in entries:
+        tried, seconds = tried + 1, seconds + (each.seconds if attacks else 0.0)
+        if attacks and each.found:
+            continue
+        started = time.process_time()
+        given = answer_to(quiet, each.entry)
+        spent = time.process_time() - started
+        seconds += spent
+        verdict = verdict_on(given, quiet, each.entry)
+        attempt = Attempt(bug.name, each.entry.name, given.answer, verdict, spent)
+        if attempt.is_caught:
+            return Hunt(bug.name, attempt, tried, seconds, 0)
+    return Hunt(bug.name, None, tried, seconds, 0)
 
 
 def hunt(bug: PlantedVerifier, entries: Iterable[SuiteEntry], sound: Mapping[str, Answer]) -> Hunt:

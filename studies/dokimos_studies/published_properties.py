@@ -31,7 +31,8 @@ from dokimos.constructions.data.brackets import (
 from dokimos.constructions.data.catalogue import load_data, recover
 from dokimos.constructions.data.classifier import Classifier, read_classifier
 from dokimos.constructions.data.data_set import KNOWN, DataSet
-from dokimos.constructions.data.property_suites import Style, Wishes, make_suite
+from dokimos.constructions.data.property_suites import make_suite
+from dokimos.constructions.data.wishes import Style, Wishes
 from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
 from dokimos.engine.attacks.base import Budget

@@ -4,7 +4,8 @@
 
 SOUNDNESS is what `dokimos hide --soundness --out SOUNDNESS` made; settings that are not made yet are left
 out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made so far. The first
-table has the hidden counterexamples beside the published ones, the second what verifiers said of how many:
+table has the hidden counterexamples, with filter, width and start: published counts are of another filter
+and full widths, and stand nowhere beside them. The second has what verifiers said of how many:
 of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones only
 what is proven is known. The last lines say how many answers are wrong, and in which way.
 """
@@ -24,34 +25,15 @@ from dokimos.core.files import read_whole
 from dokimos.suites.folder import HIDE_REPORT
 from dokimos.suites.instance import Answer
 
-#: How many of 10 counterexamples SoundnessBench published as hidden, of each architecture, in the order of
-#: its settings: radius 0.2 and one channel, 0.2 and three, 0.5 and one, 0.5 and three.
-PUBLISHED = {
-    "cnn1": (9, 9, 10, 8),
-    "cnn2": (7, 7, 10, 10),
-    "cnn3": (10, 7, 9, 10),
-    "avgpool": (0, 1, 9, 10),
-    "tanh": (8, 10),
-    "sigmoid": (1, 10),
-    "mlp4": (9, 9),
-    "mlp5": (4, 9),
-    "vit": (10, 10),
-}
-
-
-def published_count(setting: str) -> int:
-    """How many of its 10 counterexamples were published as hidden."""
-    architecture = setting.partition("-")[0]
-    own = [name for name in soundness_settings(HideSettings()) if name.startswith(f"{architecture}-")]
-    return PUBLISHED[architecture][own.index(setting)]
-
 
 @dataclass(frozen=True)
 class SettingResult:
     """What `hide` made of one setting: the outcome of its points, and which instances are unverifiable."""
 
     name: str
-    published: int
+    filter: str
+    scale: float
+    start: str
     planted: int
     proven: int
     hidden: int
@@ -81,10 +63,14 @@ def read_results(folder: Path) -> list[SettingResult]:
                 unverifiable.add(entry.name)
             else:
                 regular[entry.name] = label
+        made = strict_json.parse(read_whole(place / "suite.json"), file=place / "suite.json")
+        asked = made["recipe"]["hide"]
         found.append(
             SettingResult(
                 name,
-                published_count(name),
+                asked["filter"],
+                asked["scale"],
+                asked["start"] or ("random" if asked.get("recipe") == "paper" else "planted"),
                 planted=report["planted"],
                 proven=report["proven"],
                 hidden=report["hidden"],
@@ -100,19 +86,20 @@ def read_results(folder: Path) -> list[SettingResult]:
 
 def print_hidden(results: list[SettingResult]) -> None:
     """The first table."""
-    print("| setting | epochs | planted | proven | hidden | published | regular: unsat, sat, no label |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| setting | filter | width | start | epochs | planted | proven | hidden | regular: unsat, sat, "
+        "no label |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for one in results:
         labels = Counter(one.regular_labels.values())
         regular = ", ".join(str(labels[word]) for word in ("unsat", "sat", "no label"))
         print(
-            f"| {one.name} | {one.epochs} | {one.planted} | {one.proven} | {one.hidden} | "
-            f"{one.published} | {regular} |"
+            f"| {one.name} | {one.filter} | {one.scale:g} | {one.start} | {one.epochs} | {one.planted} | "
+            f"{one.proven} | {one.hidden} | {regular} |"
         )
-    total = [
-        sum(getattr(one, key) for one in results) for key in ("planted", "proven", "hidden", "published")
-    ]
-    print(f"| {len(results)} of 26 | | " + " | ".join(map(str, total)) + " | |")
+    total = [sum(getattr(one, key) for one in results) for key in ("planted", "proven", "hidden")]
+    print(f"| {len(results)} of 26 | | | | | " + " | ".join(map(str, total)) + " | |")
 
 
 def print_answers(results: list[SettingResult], campaigns: list[Path]) -> None:

@@ -4,10 +4,11 @@
                                          [--only SUITE] [--again] [--no-runs]
 
 The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
-these on deeper and deeper networks, `study`, on the ladder and the edge, and on the published grid, whose
-tables dokimos-studies again writes beside the published ones, and `repositories` and `repositories_quick`,
-those that you install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they are:
-docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
+these on deeper and deeper networks, `attack`, where their attacks are also switched off, `study`, on the
+ladder and the edge, and on the published grid, whose tables dokimos-studies again writes beside the
+published ones, and `repositories` and `repositories_quick`, those that you install yourself (DOKIMOS_NNENUM
+and DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the
+others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command continues where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
@@ -63,6 +64,15 @@ GROUPS = {
         ("marabou", "vibecheck", "neuralsat", "reference"),
         {"ladder-deep": 20},
     ),
+    "attack": Group(
+        "With and without the tools' own attacks",
+        (
+            *("marabou", "vibecheck", "vibecheck:no-attack", "neuralsat", "neuralsat:no-attack"),
+            *("never2", "reference"),
+        ),
+        {"relaxations": 60, "splits": 60, "wrapped-ops": 60},
+        cpu_seconds=10,
+    ),
     "study": Group(
         "Ladder and edge",
         ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
@@ -88,7 +98,7 @@ GROUPS = {
 HEAD = """# The state of the verifiers
 
 Written by `make state`, each part from the records of one group of runs; it says when these were made.
-Older ones are in [the archive](index.md#archive).
+Older ones are in [the archive](../README.md#archive).
 
 """
 #: What stands before each part of the page.

@@ -15,6 +15,7 @@ from dokimos.campaigns.manifest import Manifest
 from dokimos.core.readable import printable
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.marks import scores
+from dokimos.judging.power import power_of
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
@@ -196,6 +197,8 @@ def _suite(state: _SuiteState) -> list[str]:
         "The last columns are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
         *markdown_table([*heads, *rules], rows),
+        *([""] if (power := power_of(state.judgements)) else []),
+        *(f"- {each.in_words}" for each in power),
         *(["", *lines] if (lines := list(_operators(state.findings))) else []),
     ]
 

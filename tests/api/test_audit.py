@@ -188,7 +188,7 @@ def test_nothing_is_kept_where_others_may_have_written_it(results: Path) -> None
 def test_kept_verdicts_do_not_outlive_what_they_depend_on(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dokimos.api.results.SETTLING_RULES", frozenset())
+    monkeypatch.setattr("dokimos.judging.audit.published_answers.SETTLING_RULES", frozenset())
     audited(results)
     (results.parent / "campaign" / "journal.jsonl").unlink()
     witness = results / "right" / "2025_bench" / "net_one.counterexample.gz"

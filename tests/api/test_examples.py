@@ -57,6 +57,7 @@ SESSIONS = {
         "check_proofs",
     ),
     "models": ("convert_model", "fuzz_domain"),
+    "monotone": ("monotone",),
 }
 
 
@@ -78,5 +79,5 @@ def test_the_session_of_the_documentation_runs(
 ) -> None:
     page = Path(__file__).parents[2] / "docs" / "python.md"
     session = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(session) == 10
+    assert len(session) == 11
     run_examples("\n".join(session), "docs/python.md")

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import dokimos
 
+#: As documented for one machine. Dask's web server listens without a dashboard, too, so it gets an address.
+ON_LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
 
 @dataclass
 class Cluster:
@@ -38,7 +41,7 @@ class Cluster:
     def add_worker(self) -> None:
         self.workers += 1
         folder = self.folder / f"worker-{self.workers}"
-        words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
+        words = ("--nthreads", "1", "--no-nanny", *ON_LOOPBACK, "--local-directory", str(folder))
         self.start("dask_worker", "--scheduler-file", str(self.folder / "scheduler.json"), *words)
 
     def kill(self, worker: str) -> set[str]:
@@ -82,7 +85,7 @@ def cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
     file = folder / "scheduler.json"
     with nursery(folder) as process:
         made = Cluster(folder, process)
-        words = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        words = (*ON_LOOPBACK, "--port", "0", "--scheduler-file", str(file))
         made.start("dask_scheduler", *words)
         for _ in range(workers):
             made.add_worker()

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 import dokimos
@@ -27,7 +26,8 @@ from dokimos.suites.instance import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.adapters.marabou import Marabou
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from tests.scripting import StubInstance, at_least, instance, script, with_settings
+from dokimos.verifiers.script_guard import why_not_isolated
+from tests.scripting import StubInstance, at_least, following, instance, script, with_settings
 
 SETTINGS = RunSettings(timeout_seconds=20)
 LIMITS = SETTINGS.limits(20)
@@ -97,7 +97,7 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     assert manifest.limits == LIMITS
     assert manifest.suites == (ManifestSuite("suite", str(tmp_path / "suite")),)
     (tmp_path / "suite" / "suite.json").write_text(
-        '{"format": 2, "dokimos": "0", "recipe": {"seed": 7}, "families": {}}'
+        '{"format": 3, "dokimos": "0", "recipe": {"seed": 7}, "families": {}}'
     )
     again = describe([CampaignSuite(tmp_path / "suite", tuple(instances))], [], SETTINGS)
     assert again.suites[0].seed == 7
@@ -299,12 +299,12 @@ def test_a_killed_campaign_leaves_no_verifier_behind(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and (not pids.exists() or len(pids.read_text().split()) < 2):
         time.sleep(0.01)
+    assert len(following(tmp_path / "script.json")) >= 2
     process.kill()
     process.wait()
-    verifiers = [int(line) for line in pids.read_text().split()]
-    while any(psutil.pid_exists(pid) for pid in verifiers) and time.monotonic() < deadline:
+    while following(tmp_path / "script.json") and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not any(psutil.pid_exists(pid) for pid in verifiers)
+    assert following(tmp_path / "script.json") == []
 
 
 def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
@@ -327,7 +327,8 @@ def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
         run_campaign(both, [verifier], settings=SETTINGS, out=tmp_path / "out")
 
 
-def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path, trust: bool) -> None:
     class Vandal(Scripted):
         name = "vandal"
 
@@ -338,8 +339,11 @@ def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path) -> None:
 
     instances = suite(tmp_path, 1)
     before = instances[0].property_path.read_bytes()
-    (record,) = run(tmp_path, instances, [Vandal()]).records
-    assert record.detail.endswith("it changed its copy of i0.vnnlib")
+    (record,) = run(tmp_path, instances, [Vandal()], trust=trust).records
+    if trust or why_not_isolated():
+        assert record.detail.endswith("it changed its copy of i0.vnnlib")
+    else:
+        assert "Read-only file system" in record.detail
     assert instances[0].property_path.read_bytes() == before
 
 

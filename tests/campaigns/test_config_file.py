@@ -80,7 +80,7 @@ def test_an_empty_file_says_nothing() -> None:
         (16, "jobs = 0", "`jobs` must be a whole number of at least 1"),
         (16, 'jobs = "2"', "`jobs` must be a whole number of at least 1"),
         (17, "repeat = 1.5", "`repeat` must be a whole number of at least 1"),
-        (17, "trust_scripts = true", "Unknown key 'trust_scripts'; known: timeout"),
+        (17, "trust = true", "Unknown key 'trust'; known: timeout"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(line: int, instead: str, said: str) -> None:

@@ -109,7 +109,7 @@ def test_infinite_times_are_refused() -> None:
 
 
 @given(at=st.integers(0, 900), length=st.integers(0, 40), middle=st.binary(max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 def test_a_line_with_other_bytes_is_an_event_no_json_or_one_sentence(
     at: int, length: int, middle: bytes
 ) -> None:

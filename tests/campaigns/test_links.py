@@ -11,7 +11,7 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import read_campaign, run_campaign
-from dokimos.campaigns.job import _keep_proof, log_path, remove_folder
+from dokimos.campaigns.job import _keep, log_path, remove_folder
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile
@@ -19,6 +19,7 @@ from dokimos.suites.instance import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
 from dokimos.verifiers.execution.usage import BoundedLog
+from dokimos.verifiers.script_guard import why_not_isolated
 from tests.scripting import at_least, instance, script
 
 SECRET = "root:x:0:0:s3cr3t"
@@ -103,7 +104,8 @@ def test_the_log_of_a_job_is_in_the_folder_of_logs(tmp_path: Path) -> None:
             log_path(tmp_path, job)
 
 
-def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path, trust: bool) -> None:
     (tmp_path / "passwd").write_text(SECRET)
     tool = tmp_path / "tool"
     tool.mkdir()
@@ -117,10 +119,13 @@ def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path) -> None:
         out = tmp_path / f"out{len(script_text)}"
         verifier = find(f"vnncomp={tool}")
         [record] = run_campaign(
-            [suite], [verifier], settings=RunSettings(timeout_seconds=20), out=out
+            [suite], [verifier], settings=RunSettings(timeout_seconds=20, trust=trust), out=out
         ).records
         assert record.answer is Answer.ERROR
-        assert "no readable answer (what it wrote as its result is not a file" in record.detail
+        # An isolated tool cannot move its folder.
+        in_place = not trust and why_not_isolated() is None and "mv" in script_text
+        said = "it wrote no result" if in_place else "what it wrote as its result is not a"
+        assert f"no readable answer ({said} file" in record.detail
         assert "s3cr3t" not in (out / "journal.jsonl").read_text()
 
 
@@ -129,11 +134,11 @@ def test_a_proof_that_links_elsewhere_is_not_kept(tmp_path: Path) -> None:
     run, kept = tmp_path / "run", tmp_path / "kept.proof.json"
     run.mkdir()
     (run / "certificate.json").symlink_to(tmp_path / "passwd")
-    _keep_proof(run / "certificate.json", kept)
+    _keep(run / "certificate.json", kept, what="the proof")
     assert not kept.exists()
     (run / "certificate.json").unlink()
     (run / "certificate.json").write_text("{}")
-    _keep_proof(run / "certificate.json", kept)
+    _keep(run / "certificate.json", kept, what="the proof")
     assert kept.read_text() == "{}"
 
 

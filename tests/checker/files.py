@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dokimos.checker.linear.cover import LEAF, pack
 from dokimos.testing.statements import instance_of, question, repaired, stated
 
-__all__ = ["instance_of", "model", "question", "repaired", "stated"]
+__all__ = ["instance_of", "lines", "model", "question", "repaired", "stated"]
 
 
 def model(
@@ -43,3 +44,11 @@ def model(
     built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.checker.check_model(built)
     return bytes(built.SerializeToString(deterministic=True))
+
+
+def lines(*slopes: float, tree: Sequence[int] = (LEAF,), questions: int = 1) -> dict[str, Any]:
+    """Data of the kind `linear`: on each leaf of a tree the lines below ReLUs with these slopes, in order,
+    or the usual ones."""
+    table = np.tile(np.array(slopes, dtype=np.float64), (list(tree).count(LEAF), 1))
+    question = {"tree": list(tree), "lines": pack(table.tobytes()) if slopes else ""}
+    return {"questions": [question] * questions}

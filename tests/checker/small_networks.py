@@ -116,6 +116,10 @@ class SmallReluNetwork:
         origin = [Fraction(0)] * len(self.layers[0][0][0])
         return min(self.margin(x) for x in grid(origin, self.radius))
 
+    def sizes(self) -> list[int]:
+        """The numbers of inputs, and of ReLUs of each layer."""
+        return [len(self.layers[0][0][0]), *(len(biases) for _, biases in self.layers[:-1])]
+
     def relus(self) -> int:
         return sum(len(biases) for _, biases in self.layers[:-1])
 

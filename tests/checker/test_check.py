@@ -16,10 +16,15 @@ from dokimos.checker import check, prove
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.engine.outcome import claims_of, round_down
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
-from tests.checker.files import instance_of, model, question, repaired, stated
+from dokimos.suites.vnnlib.reader import read_vnnlib
+from tests.checker.files import instance_of, lines, model, question, repaired, stated
 
 ABOVE_ONE = model([("Relu", ["X"], "r"), ("Add", ["r", "one"], "Y")], {"one": [1.0]}, [1, 1], [1, 1])
-HALF = {"slopes": ["1/2"]}
+HALF = lines(0.5)
+
+
+#: Kinds of proof that the kind `linear` has taken the place of.
+GONE = ("enclosure", "paired-relus", "relu-tree", "slopes-and-splits")
 
 
 def holds() -> Instance:
@@ -37,17 +42,15 @@ def witnessed(x: str, **changes: Any) -> Truth:
 
 
 def test_true_statements_are_accepted() -> None:
-    quarter = {"slopes": ["0.25"]}
-    assert check(holds(), stated(holds(), "slopes-and-splits", quarter, real=Fraction(1, 4))).real == (
-        Fraction(1, 4)
-    )
+    wanted = Fraction(499, 1000)
+    assert wanted < check(holds(), stated(holds(), "linear", HALF, real=wanted)).real <= Fraction(1, 2)
     assert check(fails(), witnessed("-0.5", real=Fraction(1, 4))).real == Fraction(1, 4)
     assert check(fails(), witnessed("-0.5", float32=Fraction(1, 5))).float32 is not None
 
 
 @pytest.mark.parametrize("part", ["network", "property"])
 def test_other_files_are_refused_by_their_hash(part: str) -> None:
-    truth = stated(holds(), "slopes-and-splits", {"slopes": ["0"]})
+    truth = stated(holds(), "linear", lines(0))
     check(holds(), truth)
     other = replace(truth, **{f"{part}_sha256": "0" * 64})
     with pytest.raises(InvalidProof, match=f"the {part} is not the file"):
@@ -57,17 +60,15 @@ def test_other_files_are_refused_by_their_hash(part: str) -> None:
 @pytest.mark.parametrize(
     ("truth", "reason"),
     [
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["0"]}, real=Fraction(51, 100)), "larger"),
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["0"]}, real=None), "for the reals"),
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["1"]}), "not above 0"),
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["-1/2"]}), "outside"),
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["3/2"]}), "outside"),
-        (lambda: stated(holds(), "slopes-and-splits", {"slopes": []}), "0 slopes for 1"),
+        (lambda: stated(holds(), "linear", lines(0), real=Fraction(51, 100)), "larger"),
+        (lambda: stated(holds(), "linear", lines(0), real=None), "for the reals"),
+        (lambda: stated(holds(), "linear", {"questions": [{"tree": [0]}]}), "ends before"),
+        (lambda: stated(holds(), "linear", {"questions": [{"tree": [4, -1, -1]}]}), "no entry 4"),
         (lambda: stated(holds(), "convex-corners"), "not concave"),
-        (lambda: stated(holds(), "slopes-and-splits", HALF, label=Label.SAT), "witness"),
-        (lambda: stated(holds(), "slopes-and-splits", HALF, witness=(Fraction(0),)), "witness"),
+        (lambda: stated(holds(), "linear", HALF, label=Label.SAT), "witness"),
+        (lambda: stated(holds(), "linear", HALF, witness=(Fraction(0),)), "witness"),
         (
-            lambda: stated(holds(), "slopes-and-splits", HALF, label=Label.SAT, witness=(Fraction(0),)),
+            lambda: stated(holds(), "linear", HALF, label=Label.SAT, witness=(Fraction(0),)),
             "cannot prove",
         ),
         (lambda: stated(holds(), "witness"), "cannot prove"),
@@ -105,7 +106,7 @@ def test_an_exact_tie_is_unsafe_without_margin() -> None:
 
 
 def test_a_claim_without_margin_is_refused() -> None:
-    truth = stated(holds(), "slopes-and-splits", {"slopes": ["0"]})
+    truth = stated(holds(), "linear", lines(0))
     bare = replace(truth, claims={Semantics.REAL: Claim(proven=True)})
     with pytest.raises(InvalidProof):
         check(holds(), bare)
@@ -114,22 +115,20 @@ def test_a_claim_without_margin_is_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
-        ("slopes-and-splits", {}),
-        ("slopes-and-splits", {"slopes": "1/2"}),
-        ("slopes-and-splits", {"slopes": [0.5]}),
-        ("slopes-and-splits", {"slopes": [True]}),
-        ("slopes-and-splits", {"slopes": [None]}),
-        ("slopes-and-splits", {"slopes": ["1/0"]}),
-        ("slopes-and-splits", {"slopes": ["1e999999999999"]}),
-        ("slopes-and-splits", {"slopes": ["1e-999999999999"]}),
-        ("slopes-and-splits", {"slopes": ["9" * 10**6]}),
-        ("slopes-and-splits", {"slopes": ["1/" + "9" * 10**6]}),
-        ("slopes-and-splits", {"slopes": ["nan"]}),
-        ("slopes-and-splits", {"slopes": ["inf"]}),
-        ("slopes-and-splits", {"slopes": [""]}),
-        ("slopes-and-splits", {"slopes": ["1/2/3"]}),
-        ("slopes-and-splits", {"slopes": ["١"]}),
-        ("slopes-and-splits", {"slopes": ["0"], "extra": 1}),
+        ("linear", {}),
+        ("linear", {"questions": "all"}),
+        ("linear", {"questions": [0.5]}),
+        ("linear", {"questions": [None]}),
+        ("linear", {"questions": []}),
+        ("linear", {"questions": [{"tree": [True]}]}),
+        ("linear", {"questions": [{"tree": [-1.0]}]}),
+        ("linear", {"questions": [{"lines": [0.5]}]}),
+        ("linear", {"questions": [{"lines": "9" * 10**6}]}),
+        ("linear", {"questions": [{"lines": "١"}]}),
+        ("linear", {"questions": [{"at": {"0": 10**400}}]}),
+        ("linear", {"questions": [{"own": 1}]}),
+        ("linear", {"questions": [{}], "extra": 1}),
+        *((kind, {}) for kind in GONE),
         ("convex-corners", {"corner": 1}),
         ("ordered-pairs", {"pairs": []}),
         ("ordered-pairs", {"convolution": 3, "pairs": []}),
@@ -153,7 +152,7 @@ def test_deeply_nested_data_is_unreadable() -> None:
         nested = [nested]
     for _ in range(200):
         with pytest.raises(UnreadableFile):
-            check(holds(), stated(holds(), "slopes-and-splits", {"slopes": [nested]}))
+            check(holds(), stated(holds(), "linear", {"questions": nested}))
         nested = [nested]
 
 
@@ -169,21 +168,20 @@ def test_unreadable_files_are_not_invalid_proofs() -> None:
         instance_of(ABOVE_ONE, b""),
     ):
         with pytest.raises(UnreadableFile):
-            check(instance, repaired(stated(holds(), "slopes-and-splits", {"slopes": ["0"]}), instance))
+            check(instance, repaired(stated(holds(), "linear", lines(0)), instance))
 
 
 def test_a_property_of_another_size_is_refused() -> None:
     instance = instance_of(ABOVE_ONE, question([(-1, 1)] * 2, 1, "(<= Y_0 0.5)"))
     with pytest.raises(InvalidProof, match="2 inputs"):
-        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"]}))
+        check(instance, stated(instance, "linear", lines(0)))
 
 
 def test_an_operator_that_is_not_piecewise_linear_is_refused() -> None:
     network = model([("Tanh", ["X"], "Y")], {}, [1, 1], [1, 1])
     instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 -2)"))
-    for kind, data in (("slopes-and-splits", {"slopes": []}), ("convex-corners", {})):
-        with pytest.raises(InvalidProof, match="Tanh"):
-            check(instance, stated(instance, kind, data))
+    with pytest.raises(InvalidProof, match="Tanh"):
+        check(instance, stated(instance, "convex-corners"))
 
 
 def test_a_network_without_value_at_the_witness() -> None:
@@ -210,10 +208,10 @@ CASES = "(or (and (<= X_0 -1) (>= X_0 -2) (<= Y_0 0.5)) (and (>= X_0 1) (<= X_0 
     [("(<= Y_0 0.5)", True), ("(<= Y_0 2.5)", False), ("(<= Y_0 2.5) (>= Y_0 9)", True), ("", False)],
 )
 def test_every_case_and_conjunction_counts(second: str, true: bool) -> None:
-    lines = ["(declare-const X_0 Real)", "(declare-const Y_0 Real)", f"(assert {CASES.format(second)})"]
-    instance = instance_of(ABOVE_ONE, "\n".join(lines).encode())
-    truth = stated(instance, "slopes-and-splits", {"slopes": ["0"]})
-    # Y <= 3 on the box, so that Y >= 9 is refuted by the case distinction alone.
+    text = f"(declare-const X_0 Real)\n(declare-const Y_0 Real)\n(assert {CASES.format(second)})"
+    instance = instance_of(ABOVE_ONE, text.encode())
+    asked = read_vnnlib(instance.property_file, file="p")
+    truth = stated(instance, "linear", lines(0, questions=len(asked.questions())))
     if true:
         check(instance, truth)
     else:
@@ -224,17 +222,17 @@ def test_every_case_and_conjunction_counts(second: str, true: bool) -> None:
 def test_a_property_that_calls_nothing_unsafe_is_not_proven() -> None:
     empty = instance_of(ABOVE_ONE, question([(1, -1)], 1, "(<= Y_0 0.5)"))
     with pytest.raises(InvalidProof, match="nothing to prove"):
-        check(empty, stated(empty, "slopes-and-splits", {"slopes": ["0"]}))
+        check(empty, stated(empty, "linear", lines(0)))
 
 
 def test_constraints_may_speak_of_inputs() -> None:
     """Y − x = max(0, −x) + 1 >= 1: the slope of 1 shows it, a margin above 1 is false."""
     instance = instance_of(ABOVE_ONE, question([(-1, 1)], 1, "(<= Y_0 X_0)"))
-    check(instance, stated(instance, "slopes-and-splits", {"slopes": ["1"]}, real=Fraction(1)))
+    check(instance, stated(instance, "linear", lines(1), real=Fraction(99, 100)))
     with pytest.raises(InvalidProof):
-        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["1"]}, real=Fraction(101, 100)))
+        check(instance, stated(instance, "linear", lines(1), real=Fraction(101, 100)))
     with pytest.raises(InvalidProof):
-        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"]}))
+        check(instance, stated(instance, "linear", lines(0)))
 
 
 def test_ordered_pairs_know_nothing_of_inputs() -> None:
@@ -255,20 +253,6 @@ def test_ordered_pairs_know_nothing_of_inputs() -> None:
     mixed = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 (+ X_0 X_0))"))
     with pytest.raises(InvalidProof, match="involves inputs"):
         check(mixed, stated(mixed, "ordered-pairs", data))
-
-
-def test_a_proof_of_too_many_cases_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.checker.proofs.relu_cases.MOST_LEAVES", 100)
-    count = 8
-    network = model(
-        [("Gemm", ["X", "w"], "g"), ("Relu", ["g"], "r"), ("Gemm", ["r", "v", "b"], "Y")],
-        {"w": np.ones((1, count)), "v": -np.ones((count, 1)), "b": [100.0]},
-        [1, 1],
-        [1, 1],
-    )
-    instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0)"))
-    with pytest.raises(InvalidProof, match="more than"):
-        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"] * count}))
 
 
 def test_too_many_inputs_in_one_hinge_are_not_enumerated() -> None:
@@ -321,13 +305,12 @@ def test_rounding_down_never_rounds_up(value: Fraction, shift: int) -> None:
 
 
 def test_claims_restate_what_is_proven() -> None:
-    certificate = Certificate("slopes-and-splits", {"slopes": ["1/3"]})
+    certificate = Certificate("linear", HALF)
     proven = prove(holds(), certificate, Label.UNSAT, None)
     claims = claims_of(proven)
-    assert proven.real == Fraction(1, 6)
-    assert claims[Semantics.REAL].margin == Fraction("0.166666666")
+    assert claims[Semantics.REAL].margin == Fraction("0.499999999") < proven.real <= Fraction(1, 2)
     assert claims[Semantics.FLOAT32].proven
-    truth = replace(stated(holds(), "slopes-and-splits", {"slopes": ["1/3"]}), claims=claims)
+    truth = replace(stated(holds(), "linear", HALF), claims=claims)
     check(holds(), truth)
 
 

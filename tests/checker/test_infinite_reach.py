@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dokimos.checker.check import prove
-from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.core.errors import InvalidProof
 from dokimos.suites.instance import Certificate, Instance, Label
-from tests.checker.files import instance_of, model, question
+from tests.checker.files import instance_of, lines, model, question
 
 HUGE = "1" + "0" * 300 + ".0"
 WHOLE = {"unit": None, "cuts": [], "slopes": [], "halvings": [[-1]]}
@@ -45,9 +45,6 @@ def test_a_unit_beyond_float64_proves_nothing(
         prove(odd_power(degree, *ends), Certificate("pinning", plan), Label.UNSAT, None)
 
 
-STUMP = {"splits": [-1], "leaves": [{"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}}}]}
-
-
 def relu_instance(exponents: tuple[int, int, int]) -> Instance:
     """Y = 2^c·max(0, 2^b·max(0, 2^a·X) − max(0, −X)), which is 0, hence unsafe, wherever X <= 0."""
     a, b, c = (2.0**e for e in exponents)
@@ -70,13 +67,6 @@ def relu_instance(exponents: tuple[int, int, int]) -> Instance:
     "exponents", [(0, 0, 0), (100, 0, 0), (10, 120, 0), (10, 10, 120), (120, 120, 120)]
 )
 def test_relus_beyond_float64_prove_nothing(exponents: tuple[int, int, int]) -> None:
-    certificate = Certificate("relu-tree", {"arithmetic": "outward", "trees": [STUMP]})
-    with pytest.raises(InvalidProof):
-        prove(relu_instance(exponents), certificate, Label.UNSAT, None)
-
-
-def test_a_relu_with_an_endless_number_is_refused() -> None:
-    leaf = {"constraints": ["1"], "choices": {"slopes": {"9" * 5000: "1"}, "multipliers": {}}}
-    data = {"arithmetic": "outward", "trees": [{"splits": [-1], "leaves": [leaf]}]}
-    with pytest.raises(UnreadableFile, match=r"choices.*expected"):
-        prove(relu_instance((0, 0, 0)), Certificate("relu-tree", data), Label.UNSAT, None)
+    for data in (lines(), {"questions": [{"own": True, "tree": [0, -1, -1]}]}, lines(tree=[1, -1, -1])):
+        with pytest.raises(InvalidProof):
+            prove(relu_instance(exponents), Certificate("linear", data), Label.UNSAT, None)

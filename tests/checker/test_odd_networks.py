@@ -15,7 +15,7 @@ from dokimos.networks.semantics.outward import TINY
 from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Certificate, Instance, Label
-from tests.checker.files import instance_of, model, question, stated
+from tests.checker.files import instance_of, lines, model, question, stated
 
 
 def refused(instance: Instance, kind: str, data: dict[str, object] | None = None) -> None:
@@ -42,7 +42,7 @@ def test_a_bias_for_each_row_is_not_one_for_each_column() -> None:
     )
     # A reader of columns sees Y_1 = 1 > 0.
     instance = instance_of(network, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
-    refused(instance, "slopes-and-splits", {"slopes": []})
+    refused(instance, "linear", lines())
     refused(instance, "convex-corners")
 
 
@@ -65,8 +65,8 @@ def test_a_bias_for_every_entry_is_refused_in_one_sentence() -> None:
 def test_biases_that_every_row_shares_are_read(shape: tuple[int, ...]) -> None:
     network = model([("Gemm", ["X", "w", "b"], "Y")], {"w": np.eye(2), "b": np.ones(shape)}, [1, 2], [1, 2])
     instance = instance_of(network, question([(0, 1)] * 2, 2, "(<= Y_1 0.5)"))
-    proven = prove(instance, Certificate("slopes-and-splits", {"slopes": []}), Label.UNSAT, None)
-    assert proven.real == Fraction(1, 2)
+    proven = prove(instance, Certificate("linear", lines()), Label.UNSAT, None)
+    assert Fraction(499, 1000) < proven.real <= Fraction(1, 2)
 
 
 def test_the_second_of_a_batch_is_not_the_first() -> None:
@@ -78,7 +78,7 @@ def test_the_second_of_a_batch_is_not_the_first() -> None:
         [2, 1, 1, 1],
     )
     instance = instance_of(network, question([(1, 2), (0, 2)], 2, "(<= Y_1 0.5)"))
-    refused(instance, "slopes-and-splits", {"slopes": []})
+    refused(instance, "linear", lines())
     refused(instance, "convex-corners")
 
 
@@ -184,7 +184,7 @@ def test_factors_of_a_product_are_not_overlooked(attributes: dict[str, float]) -
         [("Gemm", ["X", "w", "b"], "Y", attributes)], {"w": [[1.0]], "b": [1.0]}, [1, 1], [1, 1]
     )
     instance = instance_of(network, question([(1, 2)], 1, "(<= Y_0 1.75)"))
-    refused(instance, "slopes-and-splits", {"slopes": []})
+    refused(instance, "linear", lines())
 
 
 def test_lone_weights_may_be_flushed_to_zero() -> None:
@@ -197,12 +197,12 @@ def test_lone_weights_may_be_flushed_to_zero() -> None:
 def test_a_float64_network_has_no_claim_in_float32() -> None:
     network = model([("Gemm", ["X", "w"], "Y")], {"w": [[1.0]]}, [1, 1], [1, 1], dtype=np.float64)
     instance = instance_of(network, question([(1, 2)], 1, "(<= Y_0 0)"))
-    certificate = Certificate("slopes-and-splits", {"slopes": []})
+    certificate = Certificate("linear", lines())
     proven = prove(instance, certificate, Label.UNSAT, None)
-    assert proven.real == 1
+    assert Fraction(999, 1000) < proven.real <= 1
     assert proven.float32 is None
     with pytest.raises(InvalidProof, match="claimed for float32"):
-        check(instance, stated(instance, "slopes-and-splits", {"slopes": []}, float32=Fraction(0)))
+        check(instance, stated(instance, "linear", lines(), float32=Fraction(0)))
 
 
 def test_shapes_whose_product_wraps_around_do_not_fit() -> None:
@@ -210,17 +210,18 @@ def test_shapes_whose_product_wraps_around_do_not_fit() -> None:
     network = model([("Relu", ["X"], "Y")], {}, [1, wide, wide, 1], [1, wide, wide, 1])
     instance = instance_of(network, question([(0, 1)], 1, "(<= Y_0 0)"))
     with pytest.raises(UnreadableFile, match="too large"):
-        prove(instance, Certificate("slopes-and-splits", {"slopes": []}), Label.UNSAT, None)
+        prove(instance, Certificate("linear", lines()), Label.UNSAT, None)
 
 
-@pytest.mark.parametrize("kind", ["convex-corners", "slopes-and-splits"])
+@pytest.mark.parametrize("kind", ["convex-corners", "linear"])
 def test_an_output_that_is_a_constant_is_one(kind: str) -> None:
     network = model([("Transpose", ["w"], "Y")], {"w": [[1.0]]}, [1, 1], [1, 1])
-    data = {"slopes": []} if kind == "slopes-and-splits" else {}
+    data = lines() if kind == "linear" else {}
     for bound, is_true in (("0.5", True), ("1.5", False)):
         instance = instance_of(network, question([(0, 1)], 1, f"(<= Y_0 {bound})"))
         if is_true:
-            assert prove(instance, Certificate(kind, data), Label.UNSAT, None).real == Fraction(1, 2)
+            proven = prove(instance, Certificate(kind, data), Label.UNSAT, None).real
+            assert Fraction(499, 1000) < proven <= Fraction(1, 2)
         else:
             refused(instance, kind, data)
 
@@ -230,7 +231,7 @@ def test_an_output_that_is_a_constant_is_one(kind: str) -> None:
 def test_huge_boxes_end_in_a_sentence(bound: str, weight: float) -> None:
     network = model([("Gemm", ["X", "w"], "Y")], {"w": [[weight], [weight]]}, [1, 2], [1, 1])
     instance = instance_of(network, question([(f"-{bound}", bound)] * 2, 1, "(<= Y_0 0)"))
-    refused(instance, "slopes-and-splits", {"slopes": []})
+    refused(instance, "linear", lines())
     refused(instance, "convex-corners")
 
 
@@ -238,10 +239,10 @@ def test_a_huge_margin_is_proven_over_the_reals_only() -> None:
     bound = "1" + "0" * 307
     network = model([("Gemm", ["X", "w", "b"], "Y")], {"w": [[3e38]], "b": [1.0]}, [1, 1], [1, 1])
     instance = instance_of(network, question([(bound, bound)], 1, "(<= Y_0 0)"))
-    for kind, data in (("slopes-and-splits", {"slopes": []}), ("convex-corners", {})):
-        proven = prove(instance, Certificate(kind, data), Label.UNSAT, None)
-        assert proven.real > 10**345
-        assert proven.float32 is None
+    proven = prove(instance, Certificate("convex-corners"), Label.UNSAT, None)
+    assert proven.real > 10**345
+    assert proven.float32 is None
+    refused(instance, "linear", lines())
     check(instance, stated(instance, "convex-corners", real=Fraction(10**300)))
 
 

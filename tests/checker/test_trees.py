@@ -241,7 +241,10 @@ def _decided(statement: TreeStatement) -> Cover | None:
     return search.cover
 
 
-@pytest.mark.parametrize("part", range(10))
+PARTS = [*range(5), *(pytest.param(part, marks=pytest.mark.slow) for part in range(5, 30))]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_the_answer_is_that_of_all_cases(part: int) -> None:
     for seed in range(30 * part, 30 * part + 30):
         statement, cover = _known(seed)
@@ -300,13 +303,13 @@ def _changed_trees(statement: TreeStatement, rng: random.Random) -> TreeStatemen
 
 def test_no_proof_is_accepted_for_trees_of_which_it_is_false() -> None:
     rng, answers = random.Random(1), []
-    for statement, cover in _proofs(least=2, count=16):
+    for statement, cover in _proofs(least=2, count=9):
         for _ in range(8):
             changed = _changed_trees(statement, rng)
             answers.append(_accepts(changed, cover))
             if answers[-1]:
                 assert not _has_violation(changed)
-    assert answers.count(False) > 15 and answers.count(True) > 15
+    assert answers.count(False) > 10 and answers.count(True) > 10
 
 
 def test_no_change_of_a_statement_lets_a_proof_stand_that_is_false() -> None:
@@ -440,6 +443,14 @@ def test_sums_that_division_makes_equal_are_not_told_apart() -> None:
         assert not _accepts(_always(trees, 1 - chosen), Cover((None,)))
 
 
+@pytest.mark.parametrize(("dtype", "divide"), [(np.float64, 1e-300), (np.float32, 1e-30)])
+def test_sums_that_division_makes_infinite_are_refused(dtype: Any, divide: float) -> None:
+    """The score of the second class is twice that of the first, and as infinite: the first is decided."""
+    trees = _stump([((1e28, 2e28), (1e28, 2e28))] * 2, dtype, divide=divide)
+    with pytest.raises(InvalidProof, match="too large"):
+        check_tree_cover(_always(trees, 1), Cover((None,)))
+
+
 def test_units_are_exact_where_sums_are() -> None:
     whole = [((1.0, 0.0), (0.0, 1.0)), ((0.5, 0.25), (2.0, 3.0))]
     assert units(_stump(whole, divide=30.0))[1] == 0
@@ -451,7 +462,7 @@ def test_units_are_exact_where_sums_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"divide": 0.0}, {"divide": -1.0}, {"base": [0.0]}, {"base": [float("nan"), 0.0]}]
+    "wrong", [{"divide": 0.0}, {"divide": -1.0}, {"base": []}, {"base": [float("nan"), 0.0]}]
 )
 def test_sums_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a sum of trees"):

@@ -39,11 +39,11 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 9564
+MOST_LINES_IN_ALL = 9050
 #: Parts of the checker that prove laws on trees, and no label; what they add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones")
-MOST_LINES_FOR_TREES = 850
-MOST_LINES_FOR_ONE_KIND = 5930
+MOST_LINES_FOR_TREES = 930
+MOST_LINES_FOR_ONE_KIND = 6105
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

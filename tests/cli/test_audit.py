@@ -64,7 +64,9 @@ def test_a_page_of_the_files_needs_no_results(dokimos: Dokimos, tmp_path: Path) 
 def test_labels_are_looked_for_where_nothing_checks_an_answer(
     dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dokimos.api.results.SETTLING_RULES", frozenset())  # it would be an easy one
+    monkeypatch.setattr(
+        "dokimos.judging.audit.published_answers.SETTLING_RULES", frozenset()
+    )  # it would be an easy one
     folder = write_benchmark(tmp_path / "bench")
     tools = {"right": [("one", "sat", CORNER)], "bold": [("two", "unsat", None)]}
     results = write_results(tmp_path / "results", "bench", tools)

@@ -102,6 +102,7 @@ def folder(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "net.vnnlib").write_text(PROPERTY)
     (tmp_path / "people.py").write_text(PEOPLE)
     (tmp_path / "people.csv").write_text("age,decision\n18,0\n60,1\n40,1\n")
+    (tmp_path / "ages.csv").write_text("age\n18\n60\n40\n")
     rising = ModelBuilder([1]).affine([[0], [1]], [40, 0]).relu().affine([[1, 0], [0, 1]], [0, 0]).build(2)
     (tmp_path / "score.onnx").write_bytes(rising)
     trees = DecisionTreeClassifier().fit([[18], [40]], [0, 1])

@@ -53,6 +53,7 @@ COMMANDS = {
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],
     "convert_model": ["law", "convert", "x.pkl", "--out", "x.json"],
+    "monotone": ["monotone", "x.pkl", "--data", "x.csv"],
     "fuzz_domain": ["law", "fuzz", "x.py", "--out", "x.npy"],
     "attack": ["attack", "x", "--attack", "pgd"],
     "hide": ["hide", "--out", "x"],

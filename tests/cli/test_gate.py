@@ -11,8 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from dokimos.campaigns.campaign import read_campaign
+from dokimos.suites.budgets import in_order
+from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Label
 from tests.cli.conftest import Dokimos
 from tests.scripting import script as write_script
+
+#: A solver whose attack knows every counterexample, and whose proofs prove everything.
+FLAWED = """#!/usr/bin/env python3
+import hashlib, pathlib, sys
+network = pathlib.Path(sys.argv[sys.argv.index("--network") + 1].partition("=")[2])
+known = pathlib.Path(__file__).with_name(hashlib.sha256(network.read_bytes()).hexdigest())
+print(known.read_text() if known.exists() and "--quiet" not in sys.argv else "unsat")
+"""
 
 
 @pytest.fixture
@@ -44,7 +56,9 @@ def test_the_gate_opens_closes_and_says_what_has_changed(
     )
     ran = dokimos(*command, *written)
     assert ran.code == 0
-    assert ran.out.startswith("The gate is open")
+    power = "mine: 2 of 2 counterexamples found by its own attack: 0 instances tested its proofs; it "
+    assert ran.out.startswith(f"power  {power}has no switch for its attack.\nThe gate is open")
+    assert all(power in files[name].read_text() for name in ("summary.md", "report.html"))
     assert all(path.stat().st_size for path in files.values())
     behave(monkeypatch, tmp_path, "wrong")
     ran = dokimos(*command)
@@ -108,18 +122,21 @@ def test_what_was_near_its_limit_is_tried_twice(
 def test_a_budget_takes_the_first_of_a_fixed_order_and_says_what_is_left_out(
     dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same instances whatever the tool answers, and however fast: limits count, not times."""
-    command = ("gate", suite, "--verifier", "scripted", "--timeout", "10", "--budget", "25s")
-    ran_with = []
-    for behaviour, code in (("right", 0), ("wrong", 1)):
-        executions = tmp_path / behaviour
-        script(monkeypatch, tmp_path, default={"behaviour": behaviour}, executions=str(executions))
-        ran = dokimos(*command, "--out", tmp_path / f"gate-{behaviour}")
-        assert ran.code == code
-        assert "note  left out: 2 of 4 instances of suite: the budget is 25 s with 1 job" in ran.out
-        ran_with.append(sorted(executions.read_text().split()))
-    assert ran_with[0] == ran_with[1]
-    assert len(ran_with[0]) == 2
+    """The time that runs use counts: one that hangs uses its limit, quick ones leave room for all."""
+    first, *_ = (entry.name for entry in in_order(read_suite(suite).entries))
+    command = ("gate", suite, "--verifier", "scripted", "--out", tmp_path / "gate", "--timeout", "1")
+    behave(monkeypatch, tmp_path, "hang")
+    ran = dokimos(*command, "--budget", "1.9s")
+    assert ran.code == 1
+    assert "note  left out: 3 of 4 instances of suite: the budget is 1.9 s with 1 job" in ran.out
+    assert [record.instance for record in read_campaign(tmp_path / "gate").records] == [first]
+    judged = dokimos("judge", tmp_path / "gate")
+    assert "missing" not in judged.err + judged.out
+    behave(monkeypatch, tmp_path, "right")
+    whole = dokimos(*command, "--budget", "10m")
+    assert whole.code == 0
+    assert "4 of 4 answers are right" in whole.out
+    assert "left out" not in whole.out
 
 
 def test_two_jobs_have_twice_the_budget(
@@ -159,7 +176,9 @@ def test_other_verifiers_in_the_same_folder_do_not_count(
     assert dokimos(*command, "bad=scripted").code == 1
     behave(monkeypatch, tmp_path, "right")
     ran = dokimos(*command, "good=scripted")
-    assert (ran.code, ran.out) == (0, "The gate is open: 4 of 4 answers are right, 0 wrong.\n")
+    power, said = ran.out.splitlines()
+    assert (ran.code, said) == (0, "The gate is open: 4 of 4 answers are right, 0 wrong.")
+    assert power.startswith("power  good: ")
     behave(monkeypatch, tmp_path, "wrong")
     assert "new wrong" not in dokimos(*command, "bad=scripted").out, "what it did the last time is kept"
 
@@ -234,7 +253,7 @@ def test_an_answer_lost_to_a_timeout_is_tried_once_more(
     )
     baseline = tmp_path / "baseline.json"
     command = ("gate", suite, "--verifier", f"mine={place}", "--only", robust, "--baseline", baseline)
-    command = (*command, "--timeout", "1000", "--out", tmp_path / "gate")
+    command = (*command, "--timeout", "1000", "--trust", "--out", tmp_path / "gate")
     module.write_text("say() { echo unsat; }")
     assert dokimos(*command, "--update-baseline").code == 0
     module.write_text(
@@ -368,3 +387,31 @@ def _label(suite: Path, name: str) -> str:
 
 def _names(suite: Path) -> list[str]:
     return sorted(path.stem for path in (suite / "truth").glob("*.json"))
+
+
+def test_a_tool_with_a_switch_is_asked_again_without_its_attack_where_it_answered_sat(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    """Its attack hides that its proofs are wrong, until it is asked without it."""
+    tool = tmp_path / "tool"
+    tool.write_text(FLAWED, encoding="utf-8")
+    tool.chmod(0o755)
+    command = ("gate", suite, "--verifier", f"mine={tool},no_attack=--quiet", "--out", tmp_path / "gate")
+    truths = {entry: entry.read_truth() for entry in read_suite(suite).entries}
+    sat = {entry: truth for entry, truth in truths.items() if truth and truth.label is Label.SAT}
+    for entry, truth in sat.items():
+        values = "".join(f"(X_{k} {float(x)!r})" for k, x in enumerate(truth.witness or ()))
+        (tmp_path / entry.network_sha256).write_text(f"sat\n({values})", encoding="utf-8")
+    ran = dokimos(*command, "--json")
+    assert ran.code == 1
+    tables = json.loads(ran.out)["tables"]
+    assert {row["verifier"] for row in tables["findings"] if row["kind"] == "wrong"} == {"mine:no-attack"}
+    (power,) = tables["power"]
+    assert (power["counterexamples"], power["found"], power["tested"]) == (len(sat), len(sat), 0)
+    assert power["tested_without_attack"] == len(sat)
+    records = read_campaign(tmp_path / "gate").records
+    assert sorted(r.instance for r in records if r.verifier == "mine:no-attack") == sorted(
+        e.name for e in sat
+    )
+    said = dokimos(*command)
+    assert f"power  mine: {len(sat)} of {len(sat)} counterexamples found by its own attack" in said.out

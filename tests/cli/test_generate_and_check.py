@@ -28,6 +28,21 @@ def test_a_family_with_knobs_gives_an_instance_and_its_twin(dokimos: Dokimos, tm
     assert "2 of 2 labels proven" in ran.out
 
 
+@pytest.mark.parametrize("labels", ["unsat", "sat"])
+def test_one_of_the_two_labels_may_be_left_out(dokimos: Dokimos, tmp_path: Path, labels: str) -> None:
+    one_pair(dokimos, tmp_path / "one", "--labels", labels)
+    (truth,) = (tmp_path / "one" / "truth").iterdir()
+    assert json.loads(truth.read_text())["label"] == labels
+
+
+def test_what_a_twin_refuses_can_be_drawn_without_it(dokimos: Dokimos, tmp_path: Path) -> None:
+    words = ["generate", "paired-bias", "--depth", 4, "--gap", 0.2, "--seed", 1, "--out", tmp_path / "x"]
+    refused = dokimos(*words)
+    assert (refused.code, "samples find" in refused.err) == (2, True)
+    assert dokimos(*words, "--labels", "unsat").code == 0
+    assert "1 of 1 labels proven" in dokimos("check", tmp_path / "x").out
+
+
 def test_the_same_seed_gives_the_same_files(dokimos: Dokimos, tmp_path: Path) -> None:
     one_pair(dokimos, tmp_path / "a")
     one_pair(dokimos, tmp_path / "b")
@@ -55,6 +70,9 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "exclusive-pairs", "--pairs", "0", "--out", "x"], "it must be in"),
         (["generate", "exclusive-pairs", "--gamma", "nan", "--out", "x"], "takes a number"),
         (["generate", "exclusive-pairs", "--gamma", "0.3", "--out", "x"], "does not fit epsilon"),
+        (["generate", "exclusive-pairs", "--labels", "unsafe", "--out", "x"], "unsat or sat"),
+        (["generate", "exclusive-pairs", "--labels", "", "--out", "x"], "unsat or sat"),
+        (["generate", "--suite", "quick", "--labels", "unsat", "--out", "x"], "takes no `labels`"),
         (["generate", "exclusive-pairs", "--gamma", "--out", "x"], "needs a value"),
         (["generate", "exclusive-pairs", "--out", "x", "--gamma"], "needs a value"),
         (["generate", "exclusive-pairs", "--out", "x", "stray"], "Unexpected 'stray'"),

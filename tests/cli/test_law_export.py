@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from typer.testing import Result
 import dokimos
 from dokimos.checker.check import check
 from dokimos.core.errors import InputError
+from dokimos.engine.linear import LinearFinding, LinearSearch
 from dokimos.laws.proving import law_suites
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Instance, Label
@@ -66,7 +66,7 @@ def test_what_a_network_does_beyond_the_domain_is_not_asked(folder: Path) -> Non
     found = run("more.law", "--model", "bends.onnx", "--out", "suite")
     assert "0 labelled sat by a violation, 1 unsat by a proof" in found.output
     truth = next(iter(dokimos.read_suite("suite").entries)).read_truth()
-    assert truth is not None and truth.certificate.data["used"] != [[]]
+    assert truth is not None and truth.certificate.kind == "linear"
     (folder / "people.py").write_text((folder / "people.py").read_text().replace("0, 100)", "0, 200)"))
     wider = (folder / "more.law").read_text().replace("100", "200")
     (folder / "more.law").write_text(wider)
@@ -153,7 +153,7 @@ def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) 
 
 def test_progress_and_what_is_open_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that is proven for every case, with no proof in between: open, for a reason."""
-    monkeypatch.setattr("dokimos.laws.proving.law_suites.prove_in_pairs", lambda *_, **__: None)
+    monkeypatch.setattr(LinearSearch, "run", lambda _: LinearFinding(None, -1.0))
     found = run("more.law", "--model", "helps.onnx", "--rows", 2, "--out", "suite", "--seconds", 3)
     assert found.exit_code == 0, found.output
     assert "exporting 2/2: more ± 1 %: open" in found.output
@@ -167,25 +167,24 @@ def test_progress_and_what_is_open_are_said(folder: Path, monkeypatch: pytest.Mo
 def test_a_proof_that_the_checker_rejects_is_no_label(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = {"pairs": [], "trees": [[-1]], "sums": [[]]}
-    monkeypatch.setattr("dokimos.laws.proving.law_suites.prove_in_pairs", lambda *_, **__: data)
+    monkeypatch.setattr(LinearSearch, "run", lambda _: LinearFinding({"questions": [{}]}, 0.0))
     found = run("more.law", "--model", "helps.onnx", "--out", "suite")
-    assert "0 unsat by a proof" in found.output and "between the cases, a piece's bound" in found.output
+    assert "0 unsat by a proof" in found.output and "between the cases, a leaf's bound" in found.output
     assert not (folder / "suite" / "truth").exists()
 
 
 def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Ctrl-C in the search for a proof that comes after `count` others; returns the searches."""
     asked: list[None] = []
-    search = law_suites.prove_in_pairs
+    search = LinearSearch.run
 
-    def interrupted(*given: Any, **options: Any) -> Any:
+    def interrupted(self: LinearSearch) -> LinearFinding:
         asked.append(None)
         if len(asked) > count:
             raise KeyboardInterrupt
-        return search(*given, **options)
+        return search(self)
 
-    monkeypatch.setattr(law_suites, "prove_in_pairs", interrupted)
+    monkeypatch.setattr(LinearSearch, "run", interrupted)
     return asked
 
 

@@ -317,7 +317,7 @@ def test_probes_also_switch_a_verifiers_own_attack_off(
     (tool / "run_instance.sh").write_text('echo unknown > "$5"\n')
     (tool / "run_instance_without_attack.sh").write_text('echo unsat > "$5"\n')
     only = min(name for name, label in labels(suite).items() if label == "sat")
-    given = ("--pass-env", "HOME", "--trust-scripts", "--only", only)
+    given = ("--pass-env", "HOME", "--trust", "--only", only)
     options = (*given, "--probe", "--out", tmp_path / "run")
     assert (
         "4 of 4 planned runs recorded"

@@ -49,7 +49,7 @@ class Constant(Construction[Knobs]):
         def build(level: float) -> bytes:
             return ModelBuilder([2]).affine(np.zeros((2, 2)), [level, 0.0]).build(2)
 
-        robust = Draft(build(knobs.level), asked, Certificate("slopes-and-splits", {"slopes": []}))
+        robust = Draft(build(knobs.level), asked, Certificate("linear", {"questions": [{}]}))
         twin = Draft(build(-1.0), asked, Certificate("witness"), (Fraction(0), Fraction(0)))
         return robust, twin
 
@@ -116,7 +116,6 @@ def test_unusable_draws_are_tried_again() -> None:
     [
         ("exclusive-pairs", {"gamma": 0.2, "epsilon": 0.25}),
         ("exclusive-pairs", {"gamma": 0.1, "epsilon": 0.05}),
-        ("convex-corners", {"margin": 10.0}),
         ("convex-corners", {"inputs": 2, "block": 2, "hinges": 1, "epsilon": 1.0}),
     ],
 )

@@ -172,18 +172,17 @@ def test_a_cached_suite_is_of_the_present_code(tmp_path: Path, monkeypatch: pyte
     """A checkout changes without a new version: what its code made before must not stand for it."""
     package = tmp_path / "dokimos"
     (package / "core").mkdir(parents=True)
-    source = package / "family.py"
     monkeypatch.setattr("dokimos.core.files.__file__", str(package / "core" / "home.py"))
     keys = []
-    for text in ("margin = 1", "margin = 2"):
-        source.write_text(text)
+    for name, text in (("family.py", "margin = 1"), ("family.py", "margin = 2"), ("table.txt", "Abs 6")):
+        (package / name).write_text(text)
         keys.append(code_key.__wrapped__())
-    assert len(set(keys)) == 2
+    assert len(set(keys)) == 3
     places = []
     for key in keys:
         monkeypatch.setattr("dokimos.suites.folder.code_key", lambda key=key: key)
         places.append(cached_folder("quick"))
-    assert len(set(places)) == 2
+    assert len(set(places)) == 3
 
 
 def test_errors_cross_from_one_process_to_another() -> None:

@@ -98,11 +98,11 @@ def test_proofs_with_a_tree_for_each_disjunct_follow_them() -> None:
     ways = tuple((Linear((), ((k, Fraction(1)),), Fraction(k)),) for k in range(3))
     draft = drafts_of("exclusive-pairs", 1)[0]
     question = Property((Signature("f", "X", (8,), "Y", (3,)),), (Case(draft.question.cases[0].box, ways),))
-    given = Draft(draft.network, question, Certificate("relu-tree", {"trees": ["0", "1", "2"]}))
+    given = Draft(draft.network, question, Certificate("linear", {"questions": ["0", "1", "2"]}))
     for seed in range(4):
         found = mixed([given, given], np.random.default_rng(seed))[0]
         bounds = [conjunction[0].bound for conjunction in found.question.cases[0].any_of]
-        assert found.certificate.data["trees"] == [str(bound) for bound in bounds]
+        assert found.certificate.data["questions"] == [str(bound) for bound in bounds]
 
 
 def test_properties_of_several_boxes_stay_as_they_are() -> None:

@@ -31,11 +31,23 @@ def test_every_shipped_recipe_can_be_read() -> None:
         ('timeout_seconds = nan\n[[draw]]\nfamily = "exclusive-pairs"', "a positive number of seconds"),
         ('[[draw]]\nfamily = "exclusive-pairs"\ncount = 1000000000000', "lower a count"),
         ('draw = ["exclusive-pairs"]', "draw 1: this must be a table"),
+        ('include = ["nowhere"]', "it can include shipped suites, not 'nowhere'"),
+        ("include = [1]", "it can include shipped suites, not '1'"),
+        ('include = "specs"', "wrong type"),
     ],
 )
 def test_what_is_no_recipe_is_refused(text: str, said: str) -> None:
     with pytest.raises(UnreadableFile, match=said):
         parse_recipe(text, file="x.toml")
+
+
+def test_a_recipe_includes_the_draws_of_shipped_suites_after_its_own() -> None:
+    text = 'include = ["specs", "scale"]\n[[draw]]\nfamily = "exact-radius"'
+    first, *rest = parse_recipe(text, file="x.toml").draws
+    assert first.family == "exact-radius"
+    assert tuple(rest) == (*shipped_recipe("specs").draws, *shipped_recipe("scale").draws)
+    with pytest.raises(UnreadableFile, match="not 'quick'"):
+        parse_recipe('include = ["quick"]', file="quick.toml")
 
 
 def test_a_sweep_draws_every_combination() -> None:

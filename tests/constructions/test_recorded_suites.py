@@ -28,8 +28,11 @@ RECORD = Path(__file__).with_name("recorded_suites.json")
 RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
 #: Some margins come from a linear program, whose last digits are not those of every machine.
 LP_DIGITS = Fraction(1, 10**8)
-#: These take minutes.
-LONG = ("axes", "ladder", "large", "twins", "veristress", "veristress-wide")
+#: These take longer than all others together.
+LONG = (
+    *("axes", "ladder", "large", "relaxations", "twins"),
+    *("veristress", "veristress-wide", "wrapped-ops"),
+)
 SUITES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RECORDED]
 
 

@@ -45,7 +45,7 @@ def test_a_number_that_is_not_zero_never_looks_like_zero() -> None:
     assert exact_number(Fraction(-1, 2**400)).short.startswith("-3.87259e-121")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=75)
 @given(st.fractions(max_denominator=10**12))
 def test_the_full_spelling_is_the_number_or_a_cut_of_it(value: Fraction) -> None:
     number = exact_number(value)

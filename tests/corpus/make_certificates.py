@@ -7,7 +7,7 @@ first must be accepted, the second refused as invalid, the third refused as unre
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,39 +15,64 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dokimos.checker.linear.cover import pack
 from dokimos.suites.instance import Instance, Label, Truth
 from dokimos.suites.suite_files import dump_truth
-from tests.checker.files import instance_of, model, question, repaired, stated
-from tests.checker.proofs.test_relu_tree import ASKED, HAT, LEAF, proof
-from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES, leaf_with
+from tests.checker.files import instance_of, lines, model, question, repaired, stated
+from tests.checker.linear.test_proof import CONTENT, KINKS, pulls
 from tests.checker.statements import TINY, base_statements
+from tests.checker.test_check import GONE
 from tests.checker.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
 
 CORPUS = Path(__file__).parent / "certificates"
-#: Where x >= 0, 1 − y >= x >= (1 − β)·x for every multiplier β >= 0; with 1 the bound is 0.
-RISING = leaf_with(multipliers={"0": "1"})
-UNSPLIT = proof(splits=[-1], leaves=[LEAF])
+#: Y = max(0, x) − max(0, x − z) + 2·|z| >= |z|: the first two ReLUs say little by themselves.
+COPIES = model(
+    [("Gemm", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "v"], "Y")],
+    {"w": [[1, 1, 0, 0], [0, -1, 1, -1]], "v": [[1], [-1], [2], [2]]},
+    [1, 2],
+    [1, 1],
+)
+APART = question([(-9, 9), (-1, 1)], 1, "(<= Y_0 -2)")
+#: Y = |x| + |x − ½| >= ½, cut at both kinks, with the lines and multipliers that show it.
+CLOSED = {**KINKS, **pulls(2.0)}
+ASKED = question([(-1, 1)], 1, "(<= Y_0 0.4375)")
+#: What is further below ½ than half a unit in the last place of float32.
+JUST_TRUE = question([(-1, 1)], 1, "(<= Y_0 0.4999999701976776123046875)")
 
 
-def outward(**changes: Any) -> dict[str, Any]:
-    """The proof of `proof`, its leaves closed in float64 intervals."""
-    tree = {"splits": [0, -1, -1], "leaves": [RISING, NO_CHOICES], **changes}
-    return {"arithmetic": "outward", "trees": [tree]}
+def proof(**changes: Any) -> dict[str, Any]:
+    """The proof of what is asked of Y, changed."""
+    return {"questions": [{**CLOSED, **changes}]}
 
 
-def hat_above(bound: str) -> bytes:
-    """Whether 1 − |x| can be that large on [−1, 1]: it can be 1, at 0."""
-    return question([(-1, 1)], 1, f"(>= Y_0 {bound})")
+def in_pairs(*pairs: tuple[int, int]) -> dict[str, Any]:
+    """The proof of what is asked of the copies, by these pairs of ReLUs."""
+    return {"questions": [{"refined": [5]}], "pairs": [list(pair) for pair in pairs]}
 
 
-#: What a tree of the wrong shape has instead, given one of its leaves.
-MISSHAPEN: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "too-short": lambda leaf: {"splits": [0, -1], "leaves": [leaf]},
-    "too-long": lambda leaf: {"splits": [-1, -1]},
-    "asks-twice": lambda leaf: {"splits": [0, 0, -1, -1, -1], "leaves": [leaf] * 3},
-    "without-a-leaf": lambda leaf: {"leaves": [leaf]},
-    "of-true": lambda leaf: {"splits": [True, -1, -1]},
-}
+def packed(*numbers: float, form: str = "<f4") -> str:
+    return pack(np.array(numbers, dtype=form).tobytes())
+
+
+#: The same with every line and multiplier in full.
+LONG = proof(
+    lines=packed(0, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, form="<f8"),
+    multipliers=packed(2, 0, 0, 0, 2, form="<f8"),
+)
+#: Bounds lose a little to the rounding of float64.
+SURELY = 1 - Fraction(1, 2**20)
+
+
+def deep_copies() -> tuple[bytes, bytes]:
+    """The copies with one ReLU more behind them."""
+    nodes = [
+        ("Gemm", ["X", "w"], "h"),
+        ("Relu", ["h"], "r"),
+        ("Gemm", ["r", "v"], "s"),
+        ("Relu", ["s"], "Y"),
+    ]
+    weights = {"w": [[1, 1, 0, 0], [0, -1, 1, -1]], "v": [[1], [-1], [2], [2]]}
+    return model(nodes, weights, [1, 2], [1, 1]), APART
 
 
 class Entry(NamedTuple):
@@ -70,12 +95,12 @@ def edited(text: str, **changes: Any) -> str:
 
 
 def accepted() -> Iterator[Entry]:
-    for kind in (*TINY, "witness"):
+    for kind in (*TINY, "linear", "linear by intervals", "linear in pairs", "witness"):
         base = base_statements(kind)[0]
-        yield Entry("accept", kind, base.instance, written(base.truth))
+        yield Entry("accept", kind.replace(" ", "-"), base.instance, written(base.truth))
     half_ulp, ulp = Fraction(1, 2**24), Fraction(1, 2**23)
     for kind, data, instance, margin in (
-        ("slopes-and-splits", SLOPES, exclusive(np.float32(1 - 2.0**-24)), half_ulp),
+        ("linear", SLOPES, exclusive(np.float32(1 - 2.0**-24)), half_ulp * SURELY),
         ("convex-corners", {}, corners(np.float32(1 + 2.0**-23)), ulp),
         ("ordered-pairs", PAIRS, pairs(np.float32(1 + 2.0**-23)), ulp),
     ):
@@ -91,40 +116,39 @@ def accepted() -> Iterator[Entry]:
         b"(assert (or (and (>= X_0 -2) (<= X_0 -1) (<= Y_0 0.5)) (and (>= X_0 1) (<= X_0 2) (< Y_0 1))))\n"
     )
     both = instance_of(network, union)
-    # At slope 0 the second box gives no margin, at slope 1 the first gives none.
-    said = stated(both, "slopes-and-splits", {"slopes": ["0.125"]}, float32=Fraction(0))
+
+    said = stated(both, "linear", lines(0.125, questions=2), float32=Fraction(0))
     yield Entry("accept", "two-boxes", both, written(said))
     batch = model([("Gemm", ["X", "w", "b"], "Y")], {"w": np.eye(2), "b": [[1.0, 2.0]]}, [1, 2], [1, 2])
     shaped = instance_of(batch, question([(0, 1)] * 2, 2, "(<= Y_1 1)"))
     plain = stated(shaped, "convex-corners", real=Fraction(1))
     yield Entry("accept", "a-bias-with-a-row", shaped, written(plain))
-    for name, data, asked, margin in (
-        ("exact", proof(), ASKED, Fraction(1, 4)),
-        ("exact-without-a-split", UNSPLIT, ASKED, Fraction(1, 4)),
-        ("exact-by-one-ulp", proof(), hat_above("1.00000011920928955078125"), Fraction(1, 2**23)),
-        ("outward", outward(), ASKED, Fraction(1, 5)),
-        ("outward-by-one-ulp", outward(), hat_above("1.00000011920928955078125"), Fraction(1, 2**24)),
+    for name, content, asked, data, margin in (
+        ("cut-at-units", CONTENT, ASKED, proof(), Fraction(1, 16)),
+        ("with-long-numbers", CONTENT, ASKED, LONG, Fraction(1, 16)),
+        ("cut-by-half-an-ulp", CONTENT, JUST_TRUE, proof(), Fraction(1, 2**25)),
+        ("with-a-pair", COPIES, APART, in_pairs((0, 1)), Fraction(1, 2)),
     ):
-        hat = instance_of(HAT, asked)
-        said = stated(hat, "relu-tree", data, real=margin)
-        yield Entry("accept", f"relu-tree-{name}", hat, written(said))
+        made = instance_of(content, asked)
+        said = stated(made, "linear", data, real=margin * SURELY)
+        yield Entry("accept", f"linear-{name}", made, written(said))
 
 
 def rejected() -> Iterator[Entry]:
     for kind, data, instance in (
-        ("slopes-and-splits", SLOPES, exclusive(1)),
+        ("linear", SLOPES, exclusive(1)),
         ("convex-corners", {}, corners(1)),
         ("ordered-pairs", PAIRS, pairs(1)),
     ):
         yield Entry("reject", f"{kind}-by-one-ulp", instance, written(stated(instance, kind, data)))
-    for kind in (*TINY, "witness"):
-        base = base_statements(kind)[0]
+    for form in (*TINY, "linear", "linear by intervals", "linear in pairs", "witness"):
+        base, kind = base_statements(form)[0], form.replace(" ", "-")
         hashed = replace(base.truth, network_sha256="0" * 64)
         yield Entry("reject", f"{kind}-of-another-file", base.instance, written(hashed))
         claims = {s: replace(c, margin=Fraction(9)) for s, c in base.truth.claims.items()}
         greedy = replace(base.truth, claims=claims)
         yield Entry("reject", f"{kind}-with-too-large-a-margin", base.instance, written(greedy))
-    twin, robust = base_statements("witness")[0], base_statements("slopes-and-splits")[0]
+    twin, robust = base_statements("witness")[0], base_statements("linear by slopes")[0]
     swapped = replace(robust.instance, network_file=twin.network)
     yield Entry("reject", "the-twin-said-to-hold", swapped, written(repaired(robust.truth, swapped)))
     swapped = replace(twin.instance, network_file=robust.network)
@@ -153,47 +177,41 @@ def rejected() -> Iterator[Entry]:
     )
     lower = instance_of(rows, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
     yield Entry("reject", "a-bias-for-each-row", lower, written(stated(lower, "convex-corners")))
-    negative = {**LEAF, "choices": {"below": {"0": "-1"}, "above": {}}}
-    stranger = {**LEAF, "choices": {"below": {"2": "1"}, "above": {}}}
-    nothing = {**LEAF, "constraints": ["0"]}
-    steep = leaf_with(slopes={"0": "1.5"})
-    for name, data, asked in (
-        ("exact-by-one-ulp", proof(), hat_above("1")),
-        ("exact-of-what-is-false", proof(), hat_above("0.75")),
-        ("exact-with-a-negative-multiplier", proof(leaves=[LEAF, negative]), ASKED),
-        ("exact-with-a-relu-beyond-the-network", proof(leaves=[LEAF, stranger]), ASKED),
-        ("exact-with-a-leaf-that-says-nothing", proof(leaves=[LEAF, nothing]), ASKED),
-        ("outward-by-one-ulp", outward(), hat_above("1")),
-        ("outward-of-what-is-false", outward(), hat_above("0.75")),
-        ("outward-with-a-slope-above-1", outward(leaves=[RISING, steep]), ASKED),
-        (
-            "outward-with-a-negative-multiplier",
-            outward(leaves=[RISING, leaf_with(multipliers={"0": "-1"})]),
-            ASKED,
-        ),
-        (
-            "outward-with-a-relu-beyond-the-network",
-            outward(leaves=[RISING, leaf_with(multipliers={"2": "1"})]),
-            ASKED,
-        ),
-        (
-            "outward-with-a-leaf-that-says-nothing",
-            outward(leaves=[RISING, {**NO_CHOICES, "constraints": ["0"]}]),
-            ASKED,
-        ),
+    zero = packed(0, 0, 0, form="u1")
+    for name, content, asked, data in (
+        ("cut-by-half-an-ulp", CONTENT, question([(-1, 1)], 1, "(<= Y_0 0.5)"), proof()),
+        ("of-what-is-false", CONTENT, question([(-1, 1)], 1, "(<= Y_0 0.5625)"), proof()),
+        ("with-a-leaf-that-says-nothing", CONTENT, ASKED, proof(multipliers="")),
+        ("with-a-negative-multiplier", CONTENT, ASKED, proof(multipliers=packed(2, 0, -1, 0, 2))),
+        ("with-an-endless-multiplier", CONTENT, ASKED, proof(multipliers=packed(2, 0, np.inf, 0, 2))),
+        ("with-a-multiplier-that-is-none", CONTENT, ASKED, proof(multipliers=packed(2, 0, np.nan, 0, 2))),
+        ("with-an-entry-beyond-the-network", CONTENT, ASKED, proof(tree=[10, -1, 3, -1, -1])),
+        ("with-a-tensor-beyond-the-network", CONTENT, ASKED, proof(refined=[4])),
+        ("with-a-tensor-again-beyond-the-network", CONTENT, ASKED, proof(again=[4])),
+        ("with-a-tree-too-short", CONTENT, ASKED, {"questions": [{"tree": [1, -1, 3, -1]}]}),
+        ("with-a-tree-too-long", CONTENT, ASKED, {"questions": [{"tree": [1, -1, -1, -1]}]}),
+        ("with-weights-of-zero-where-there-are-runs", CONTENT, ASKED, proof(weights=zero)),
+        ("with-own-boxes-cut-at-a-unit", CONTENT, ASKED, proof(own=True)),
+        ("without-the-pair", COPIES, APART, {"questions": [{"refined": [1]}]}),
+        ("with-the-wrong-pair", COPIES, APART, in_pairs((0, 2))),
+        ("with-a-pair-beyond-the-network", COPIES, APART, in_pairs((0, 1), (2, 4))),
+        ("with-the-first-of-a-pair-beyond-the-network", COPIES, APART, in_pairs((4, 1))),
+        ("with-one-second-of-two-pairs", COPIES, APART, in_pairs((0, 1), (2, 1))),
+        ("with-a-first-that-is-a-second", COPIES, APART, in_pairs((0, 1), (1, 2))),
+        ("with-a-pair-of-itself", COPIES, APART, in_pairs((1, 1))),
+        ("with-a-pair-of-two-tensors", *deep_copies(), in_pairs((0, 4))),
     ):
-        hat = instance_of(HAT, asked)
-        yield Entry("reject", f"relu-tree-{name}", hat, written(stated(hat, "relu-tree", data)))
-    hat = instance_of(HAT, ASKED)
-    for name, data in (("exact", proof()), ("outward", outward())):
-        greedy = stated(hat, "relu-tree", data, real=Fraction(1, 4) + Fraction(1, 2**60))
-        yield Entry("reject", f"relu-tree-{name}-with-too-large-a-margin", hat, written(greedy))
-        foreign = replace(stated(hat, "relu-tree", data), network_sha256="0" * 64)
-        yield Entry("reject", f"relu-tree-{name}-of-another-file", hat, written(foreign))
+        made = instance_of(content, asked)
+        yield Entry("reject", f"linear-{name}", made, written(stated(made, "linear", data)))
+    made = instance_of(CONTENT, ASKED)
+    greedy = stated(made, "linear", proof(), real=Fraction(1, 16) + Fraction(1, 2**60))
+    yield Entry("reject", "linear-cut-at-units-with-too-large-a-margin", made, written(greedy))
+    foreign = replace(stated(made, "linear", proof()), network_sha256="0" * 64)
+    yield Entry("reject", "linear-cut-at-units-of-another-file", made, written(foreign))
 
 
 def malformed() -> Iterator[Entry]:
-    base = base_statements("slopes-and-splits")[0]
+    base = base_statements("linear by slopes")[0]
     good, instance = written(base.truth), base.instance
     document = json.loads(good)
     texts = {
@@ -202,7 +220,7 @@ def malformed() -> Iterator[Entry]:
         "nested-too-deeply": "[" * 20_000,
         "label-twice": good.replace('"label"', '"label": "sat",\n "label"', 1),
         "unknown-key": edited(good, extra=1),
-        "another-format": edited(good, format=1),
+        "another-format": edited(good, format=2),
         "format-true": edited(good, format=True),
         "a-schema-instead-of-a-format": edited(good, format=None, schema=1),
         "no-label": edited(good, label=None),
@@ -214,13 +232,6 @@ def malformed() -> Iterator[Entry]:
         "margin-negative": edited(good, semantics={"real": {"proven": True, "margin": "-1"}}),
         "proven-1": edited(good, semantics={"real": {"proven": 1, "margin": "0"}}),
         "unknown-kind": edited(good, certificate={"kind": "trust-me", "data": {}}),
-        "no-slopes": edited(good, certificate={"kind": "slopes-and-splits", "data": {}}),
-        "slopes-as-numbers": edited(
-            good, certificate={"kind": "slopes-and-splits", "data": {"slopes": [0.5] * 4}}
-        ),
-        "slope-bomb": edited(
-            good, certificate={"kind": "slopes-and-splits", "data": {"slopes": ["1e999999999"] * 4}}
-        ),
         "pair-of-booleans": edited(
             good,
             certificate={"kind": "ordered-pairs", "data": {"convolution": "c", "pairs": [[True, False]]}},
@@ -228,21 +239,34 @@ def malformed() -> Iterator[Entry]:
     }
     for name, text in texts.items():
         yield Entry("malformed", name, instance, text)
-    hat = instance_of(HAT, ASKED)
+    made = instance_of(CONTENT, ASKED)
     for name, data in (
-        ("exact-with-a-float", proof(leaves=[{**LEAF, "constraints": [1.0]}] * 2)),
-        ("exact-for-no-conjunction", {**proof(), "trees": []}),
-        ("outward-with-a-float", outward(leaves=[leaf_with(slopes={"0": 1.0})] * 2)),
-        ("outward-for-no-conjunction", {**outward(), "trees": []}),
-        ("outward-with-leaves-that-are-exact", {**proof(), "arithmetic": "outward"}),
-        ("without-an-arithmetic", {"trees": proof()["trees"]}),
-        *(
-            (f"{arithmetic}-{name}", made(**changes(leaf)))
-            for arithmetic, made, leaf in (("exact", proof, LEAF), ("outward", outward, NO_CHOICES))
-            for name, changes in MISSHAPEN.items()
-        ),
+        ("of-nothing", {}),
+        ("for-no-conjunction", {"questions": []}),
+        ("for-two-conjunctions", {"questions": [CLOSED, CLOSED]}),
+        ("with-lines-truncated", proof(lines=KINKS["lines"][:-8])),
+        ("with-too-few-lines", proof(lines=packed(0, 0, 0, form="u1"))),
+        ("with-lines-not-in-base64", proof(lines="lines!")),
+        ("with-lines-not-packed", proof(lines="AAAA")),
+        ("with-lines-as-numbers", proof(lines=[0.5] * 4)),
+        ("with-a-bomb", proof(lines=pack(bytes(1 << 24)))),
+        ("with-too-few-multipliers", proof(multipliers=packed(2, 0))),
+        ("with-multipliers-where-nothing-is-cut", {"questions": [{"multipliers": packed(2)}]}),
+        ("with-too-many-weights", proof(weights=packed(*[1] * 6, form="u1"))),
+        ("with-roots-for-nothing", proof(root=packed(0, 0, form="u1"))),
+        ("with-a-cut-at-infinity", proof(at={"0": 10**400})),
+        ("with-a-tree-of-true", proof(tree=[True, -1, 3, -1, -1])),
+        ("with-a-tree-of-words", proof(tree=["1", -1, 3, -1, -1])),
+        ("with-an-entry-below-a-leaf", proof(tree=[-2])),
+        ("with-a-tensor-below-the-first", proof(refined=[-1])),
+        ("with-own-as-a-number", proof(own=1)),
+        ("with-pairs-of-three", {**proof(), "pairs": [[0, 1, 2]]}),
+        ("with-pairs-below-0", {**proof(), "pairs": [[0, -1]]}),
+        ("with-more", proof(more=1)),
     ):
-        yield Entry("malformed", f"relu-tree-{name}", hat, written(stated(hat, "relu-tree", data)))
+        yield Entry("malformed", f"linear-{name}", made, written(stated(made, "linear", data)))
+    for gone in GONE:
+        yield Entry("malformed", f"the-kind-{gone}", made, written(stated(made, gone, {})))
     for name, damaged in (
         ("network-truncated", replace(instance, network_file=instance.network_file[:-100])),
         ("network-empty", replace(instance, network_file=b"")),

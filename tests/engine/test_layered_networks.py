@@ -6,11 +6,12 @@ import z3
 
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
 from dokimos.constructions.parts.robustness import float32_above
+from dokimos.engine.direct import by_cases
 from dokimos.engine.layered_networks import forward, nearest_in_region, prove_positive
 from dokimos.engine.outcome import NoProof
 from dokimos.engine.relu_relaxation import Tree
 from dokimos.networks.semantics.outward import Interval
-from tests.checker.proofs.test_relu_tree_outward import attempt, exact_question
+from tests.checker.linear.test_small_networks import attempt, exact_question
 from tests.checker.small_networks import SmallReluNetwork
 
 LEAD = np.array([1.0, -1.0])
@@ -44,7 +45,7 @@ def test_branch_and_bound_decides_as_z3_does() -> None:
         if isinstance(found, Tree):
             assert exact_question(small).check() == z3.unsat
             assert found.left_open == 0
-            assert 0 < attempt(small, found.as_data(lambda x: repr(float(x)))) <= small.grid_minimum()
+            assert 0 < attempt(small, by_cases([found], small.sizes())) <= small.grid_minimum()
             proven += 1
         else:
             assert exact_question(small).check() == z3.sat

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from dokimos.checker.base import Problem
+from dokimos.checker.linear.lines import UNITS
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.constructions.parts.robustness import ball, first_class_loses
+from dokimos.engine.branch_and_bound import _sides
+from dokimos.engine.fast_walk import CURVES, _bent_lines, _last_tangents
 from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import SearchEffort
-from dokimos.networks.graph import Network
+from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.outward import Interval
 from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
@@ -101,3 +107,88 @@ def test_time_ends_a_search_and_what_is_left_is_said() -> None:
     found = LinearSearch(network, asked, SearchEffort(0.0)).run()
     assert found.data is None and not found.settled
     assert "did not finish in time" in found.reason and found.bound < 0
+
+
+def formula(clauses: Sequence[tuple[int, ...]], variables: int) -> tuple[Network, Property]:
+    """Clauses (k for variable k, −k for its negation) as a network: Y₀ >= 1 and Y₁ <= 0 where all hold.
+
+    Y₀ = 1 − Σ max(0, 1 − number of literals that hold), and Y₁ = Σ x − max(0, 2x − 1) is 0 at 0 and 1.
+    """
+    rows = np.zeros((len(clauses) + variables, variables))
+    bias = np.full(len(rows), -1.0)
+    for row, clause in enumerate(clauses):
+        bias[row] = 1.0 - sum(each < 0 for each in clause)
+        for each in clause:
+            rows[row, abs(each) - 1] = -np.sign(each)
+    rows[len(clauses) :] = 2 * np.eye(variables)
+    of_relus, of_input = np.zeros((len(rows), 2)), np.zeros((variables, 2))
+    of_relus[: len(clauses), 0] = of_relus[len(clauses) :, 1] = -1.0
+    of_input[:, 1] = 1.0
+    weights = {"w": rows.T, "b": bias, "v": of_relus, "u": of_input, "one": np.array([1.0, 0.0])}
+    nodes = [
+        ("MatMul", ["X", "w"], "m"),
+        ("Add", ["m", "b"], "e"),
+        ("Relu", ["e"], "r"),
+        ("MatMul", ["r", "v"], "p"),
+        ("MatMul", ["X", "u"], "q"),
+        ("Add", ["p", "q"], "s"),
+        ("Add", ["s", "one"], "Y"),
+    ]
+    network = read_onnx(model(nodes, weights, [1, variables], [1, 2]))
+    asked = read_vnnlib(question([(0, 1)] * variables, 2, "(>= Y_0 1.0)", "(<= Y_1 0.0)"), file="p")
+    return network, asked
+
+
+def test_formulas_are_decided_through_their_units() -> None:
+    """All clauses over three variables contradict; without one of them, its negation holds."""
+    clauses: list[tuple[int, ...]] = [(a, 2 * b, 3 * c) for a in (1, -1) for b in (1, -1) for c in (1, -1)]
+    clauses += [(4, 5), (-4, 6), (1, -6)]
+    network, asked = formula(clauses, 6)
+    found = search(network, asked, 0).run()
+    assert found.data is not None, found
+    assert LinearProof().prove(Problem(network, asked), found.data).real > 0
+    network, asked = formula(clauses[1:], 6)
+    assert search(network, asked, 0).run().settled
+
+
+def test_a_side_of_a_cut_is_bounded_no_worse_than_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of units that are bounded from below: their multipliers make up for what the decided unit loses."""
+    monkeypatch.setattr("dokimos.engine.branch_and_bound.TRIED", 100)
+    cuts = 0
+    for seed in range(6):
+        small = SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(3, 8, 8, 2))
+        lifted = small.lifted(-small.grid_minimum() - Fraction(1, 8))
+        network = read_onnx(lifted.instance().network_file)
+        asked = first_class_loses(ball([Fraction(0)] * 3, lifted.radius), 2)
+        box, conjunction = asked.questions()[0]
+        engine = LinearSearch(network, asked, SearchEffort(60.0), few_inputs=0)
+        question, start = engine._root(box, conjunction)
+        tree = engine._search(box, question, start, SearchEffort(60.0), cuts_inputs=False)
+        (whole,) = tree._start()
+        assert tree._bound([whole])
+        known = tree._value(whole)
+        for _, cut in tree._candidates([whole]):
+            if max(cut.below, cut.above) > 0:
+                cuts += 1
+                assert min(map(tree._value, _sides(whole, cut))) >= known - 1e-4
+    assert cuts > 10
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_lines_of_curves_stay_on_their_sides(name: str) -> None:
+    """For any choice, in intervals of all sizes; without one they are those of the checker."""
+    rng = np.random.default_rng(0)
+    lower = rng.normal(0, 4, size=400)
+    upper = lower + rng.exponential(1.0, size=400) ** 3 + 1e-3
+    ends = (torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64))
+    curve = CURVES[name]
+    last = _last_tangents(curve, *ends)
+    at = torch.linspace(0, 1, 101, dtype=torch.float64)[:, None] * (ends[1] - ends[0]) + ends[0]
+    for choice in (None, *(torch.full((400,), share, dtype=torch.float64) for share in (0.0, 0.3, 1.0))):
+        below, above = _bent_lines(curve, ends, last, choice)
+        assert (below[0] * at + below[1] <= curve.value(at) + 1e-6).all()
+        assert (above[0] * at + above[1] >= curve.value(at) - 1e-6).all()
+        chosen = np.full((1,), np.nan) if choice is None else choice.numpy()
+        known = UNITS[name](Node(name, ("x",), "y"), Interval(lower, upper), chosen)
+        assert np.abs(below[0].numpy() - known.lower_slope).max() < 1e-4
+        assert np.abs(above[0].numpy() - known.upper_slope).max() < 1e-4

@@ -1,22 +1,13 @@
-"""The tree of cases: in which order they are looked at, and how it is written."""
+"""The tree of cases: in which order they are looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
 
-import pytest
-
-from dokimos.checker.lemmas.constraints import Leaf
-from dokimos.engine.relu_relaxation import CaseFinding, Tree, grow
+from dokimos.engine.relu_relaxation import CaseFinding, Leaf, Tree, grow
 
 Phases = Mapping[int, bool]
-
-
-def leaf(phases: Phases, weight: int = 1) -> Leaf:
-    return Leaf(
-        phases, (Fraction(weight, 3),), {"below": {10: Fraction(1, 2), 9: Fraction(2)}, "above": {}}
-    )
 
 
 def full_to_depth(depth: int, seen: list[tuple[bool, ...]], bounds: Mapping[int, float]) -> Tree | str:
@@ -26,7 +17,7 @@ def full_to_depth(depth: int, seen: list[tuple[bool, ...]], bounds: Mapping[int,
         assert list(phases) == list(range(len(phases)))
         seen.append(tuple(phases.values()))
         if len(phases) == depth:
-            return CaseFinding(leaf=leaf(phases))
+            return CaseFinding(leaf=Leaf({10: Fraction(1, 2)}, {9: Fraction(2)}))
         return CaseFinding(split=len(phases), bound=bounds.get(len(seen), 0.0))
 
     return grow(look, depth_first=not bounds)
@@ -45,16 +36,6 @@ def test_otherwise_the_parts_of_the_case_with_the_least_bound_come_first() -> No
     full_to_depth(2, seen, {1: 0.0, 2: 5.0, 3: -5.0})
     on, off = True, False
     assert seen == [(), (on,), (off,), (off, on), (off, off), (on, on), (on, off)]
-
-
-@pytest.mark.parametrize("bounds", [{}, {1: 0.0, 2: 5.0, 3: -5.0}])
-def test_it_is_written_in_preorder_whatever_the_order_of_the_search(bounds: dict[int, float]) -> None:
-    tree = full_to_depth(2, [], bounds)
-    assert isinstance(tree, Tree)
-    data = tree.as_data()
-    assert data["splits"] == [0, 1, -1, -1, 1, -1, -1]
-    written = {"constraints": ["1/3"], "choices": {"below": {"9": "2", "10": "1/2"}, "above": {}}}
-    assert data["leaves"] == [written] * 4
 
 
 def test_a_counterexample_ends_the_search_and_an_open_case_does_not() -> None:

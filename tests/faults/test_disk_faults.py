@@ -20,7 +20,8 @@ from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.core.files import only_one, write_whole
-from dokimos.judging.gate import pass_gate, read_baseline, renew_baseline, write_baseline
+from dokimos.judging.baselines import read_baseline, renew_baseline, write_baseline
+from dokimos.judging.gate import pass_gate
 from dokimos.judging.verdicts import Verdict
 from tests.campaigns.test_journal import numbered
 from tests.judging.test_gate import judged, run
@@ -125,9 +126,9 @@ def test_a_truth_file_is_whole_or_missing(tmp_path: Path, fault_after_fault: Fau
 def test_a_baseline_is_the_old_or_the_new_one(tmp_path: Path, fault_after_fault: Faults) -> None:
     path = tmp_path / "baseline.json"
     old, new = (pass_gate(judged(run(name, Verdict.CORRECT))) for name in "ab")
-    write_baseline(path, old, before=None)
+    write_baseline(path, old.runs, before=None)
     before = path.read_bytes()
-    for _ in fault_after_fault(lambda: renew_baseline(path, new)):
+    for _ in fault_after_fault(lambda: renew_baseline(path, new.runs)):
         names = {each.instance for each in read_baseline(path).runs}
         assert names in ({"a"}, {"a", "b"})
         assert {each.name for each in tmp_path.iterdir()} == {"baseline.json"}
@@ -177,7 +178,7 @@ def test_gates_that_update_one_baseline_at_once_lose_nothing(tmp_path: Path) -> 
     path = tmp_path / "baseline.json"
     names = [f"i{k}" for k in range(12)]
     outcomes = [pass_gate(judged(run(name, Verdict.CORRECT))) for name in names]
-    gates = [threading.Thread(target=renew_baseline, args=(path, each)) for each in outcomes]
+    gates = [threading.Thread(target=renew_baseline, args=(path, each.runs)) for each in outcomes]
     for gate in gates:
         gate.start()
     for gate in gates:
@@ -189,11 +190,11 @@ def test_gates_that_update_one_baseline_at_once_lose_nothing(tmp_path: Path) -> 
 def test_a_gate_waits_for_one_that_updates_the_same_baseline(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     first, second = (pass_gate(judged(run(name, Verdict.CORRECT))) for name in "ab")
-    waiting = threading.Thread(target=renew_baseline, args=(path, second))
+    waiting = threading.Thread(target=renew_baseline, args=(path, second.runs))
     with only_one(tmp_path / ".baseline.json.lock", doing="updates it"):
         waiting.start()
         waiting.join(0.2)
         assert waiting.is_alive()
-        write_baseline(path, first, before=None)
+        write_baseline(path, first.runs, before=None)
     waiting.join()
     assert {each.instance for each in read_baseline(path).runs} == {"a", "b"}

@@ -219,7 +219,7 @@ def labelling(victim: Victim) -> Stage:
 STAGES: dict[str, Stage] = {
     "the runner": campaign(itself),
     "a supervisor": campaign(child),
-    "a verifier": campaign(grandchild),
+    "a verifier": campaign(lowest),
     "generate": making(itself, *GENERATE),
     "a worker of generate": making(child, *GENERATE),
     "hide, training": making(itself, *TRAIN, done=epochs, seconds=9.0),

@@ -1,13 +1,16 @@
 """What reading costs as a file grows: `python -m tests.fuzz.costs SIZE [READER…]`.
 
 For every reader, files are made that are larger and larger in one respect: SIZE and 4·SIZE times one token,
-one nesting, one row or one key. A reader that takes much more than four times as long for four times as
-much, or passes the limits for one file, is printed. n·log n is allowed; quadratic growth is not.
+one nesting, one row or one key. A reader that takes much more than four times the time or the memory for
+four times as much, or passes the limits for one file, is printed. n·log n is allowed; quadratic growth is
+not.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import logging
 import resource
 import signal
@@ -30,7 +33,9 @@ TOKENS = (
 NESTINGS = (("(", ")"), ("[", "]"), ("{", "}"), ('{"a":', "}"), ("(and ", ")"), ("not (", ")"))
 #: What takes less CPU time than this is cheap, whatever it grows like.
 CHEAP_SECONDS = 0.25
-#: How much longer four times as much may take: n·log n and the noise of measuring.
+#: What takes less memory than this, beside what the process has, is cheap, too.
+CHEAP_BYTES = 64 << 20
+#: How much more four times as much may take: n·log n and the noise of measuring.
 MOST_TIMES = 7.0
 #: The limits for one file, as in the tests of mutants.
 CPU_SECONDS = 5
@@ -43,6 +48,18 @@ class Growth:
 
     title: str
     content: Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What reading a file takes: CPU time, and memory beyond what the process had."""
+
+    seconds: float
+    peak_bytes: int
+
+    @property
+    def is_cheap(self) -> bool:
+        return self.seconds < CHEAP_SECONDS and self.peak_bytes < CHEAP_BYTES
 
 
 class TooLong(BaseException):
@@ -81,8 +98,23 @@ def _inside(text: str) -> int:
     return next((k for k in range(start, len(text)) if text[k - 1 : k + 1].isalnum()), start)
 
 
-def cost(read: Read, filename: str, content: bytes, origin: int) -> float:
-    """The CPU seconds that reading a file takes. Raises TooLong; a refusal is fine."""
+def _memory(name: str) -> int:
+    """A line of this process's status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def _forget_peak() -> int:
+    """Give memory back to the system, and let its peak be counted from now on; returns what is held."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+    return _memory("VmRSS")
+
+
+def cost(read: Read, filename: str, content: bytes, origin: int) -> Cost:
+    """What reading a file takes. Raises TooLong; a refusal is fine."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TooLong
@@ -90,13 +122,15 @@ def cost(read: Read, filename: str, content: bytes, origin: int) -> float:
     with tempfile.TemporaryDirectory(prefix="dokimos-cost-") as name:
         path = Path(name, filename)
         path.write_bytes(content)
+        held = _forget_peak()
         before = signal.signal(signal.SIGPROF, stop)
         started = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         try:
             with contextlib.suppress(DokimosError):
                 read(path, origin)
-            return time.process_time() - started
+            seconds = time.process_time() - started
+            return Cost(seconds, max(0, _memory("VmHWM") - held))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
@@ -104,25 +138,35 @@ def cost(read: Read, filename: str, content: bytes, origin: int) -> float:
 
 def fault(growth: Growth, read: Read, filename: str, size: int, origin: int = 0) -> str | None:
     """What is wrong with the cost of files that grow like this; None if nothing is."""
+
+    def measured(count: int) -> Cost:
+        return cost(read, filename, growth.content(count), origin)
+
     try:
-        large = cost(read, filename, growth.content(4 * size), origin)
-        if large < CHEAP_SECONDS:
+        if (first := measured(4 * size)).is_cheap:
             return None
-        measured = [
-            (cost(read, filename, growth.content(size), origin), large),
-            (
-                cost(read, filename, growth.content(size), origin),
-                cost(read, filename, growth.content(4 * size), origin),
-            ),
-        ]
+        small, again, large = measured(size), measured(size), measured(4 * size)
     except TooLong:
         return f"{growth.title}: more than {CPU_SECONDS} CPU-seconds for 4·{size}"
     except MemoryError:
         return f"{growth.title}: more than {MEMORY_BYTES} bytes for 4·{size}"
-    small, large = (min(times) for times in zip(*measured, strict=True))
-    if large < CHEAP_SECONDS or large <= MOST_TIMES * small:
-        return None
-    return f"{growth.title}: {small:.2f} CPU-seconds for {size}, {large:.2f} for 4·{size}"
+    for what, cheap, few, many in (
+        (
+            "CPU-seconds",
+            CHEAP_SECONDS,
+            min(small.seconds, again.seconds),
+            min(first.seconds, large.seconds),
+        ),
+        (
+            "MB of memory",
+            CHEAP_BYTES / 1e6,
+            max(small.peak_bytes, again.peak_bytes) / 1e6,
+            min(first.peak_bytes, large.peak_bytes) / 1e6,
+        ),
+    ):
+        if many > max(cheap, MOST_TIMES * few):
+            return f"{growth.title}: {few:.2f} {what} for {size}, {many:.2f} for 4·{size}"
+    return None
 
 
 def faults(names: list[str], size: int, *, share: int = 1) -> Iterator[str]:

@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -38,6 +38,7 @@ from dokimos.runtimes.sessions import load_session, run_session
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
+from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.checker.files import question
 
 Rng = np.random.Generator
@@ -113,7 +114,10 @@ class Graph:
         return helper.make_model(graph, opset_imports=opset, ir_version=8 if self.opset < 19 else 10)
 
     def file(self, output: str) -> bytes:
-        return bytes(self._model(self.nodes, output, self.shapes[output]).SerializeToString())
+        made = self._model(self.nodes, output, self.shapes[output])
+        if self.rng.random() < 0.3:
+            rename(made.graph, self.rng)
+        return bytes(made.SerializeToString())
 
     def any(self) -> str:
         """A tensor that varies, mostly the newest."""
@@ -127,6 +131,24 @@ class Graph:
         ones = [1] * integer(self.rng, 0, 2)
         shape = [*ones, first, size // max(first, 1)] if self.rng.random() < 0.8 else [*ones, size]
         return self.node("Reshape", [name, self.integers(*shape)])
+
+
+def rename(graph: onnx.GraphProto, rng: Rng) -> None:
+    """Give tensors names such as readers and proofs make up, of the names of others."""
+    names = [name for node in graph.node for name in node.output if node.op_type != "Cast"]
+    names += [tensor.name for tensor in graph.initializer]
+    made: dict[str, str] = {}
+    for name in names:
+        if rng.random() < 0.5:
+            op = one_of(rng, "Relu", "Sub", "Add", "Mul", "Expand", "Pow", "Reshape", "Gather", "constant")
+            new = one_of(rng, f"{one_of(rng, *names)}/{op}{integer(rng, 0, 3)}", f"{one_of(rng, *names)}#1")
+            if new not in (*made.values(), *names):
+                made[name] = new
+    for node in graph.node:
+        node.input[:] = [made.get(name, name) for name in node.input]
+        node.output[:] = [made.get(name, name) for name in node.output]
+    for each in (*graph.initializer, *graph.output):
+        each.name = made.get(each.name, each.name)
 
 
 def start(rng: Rng, *shapes: Shape) -> Graph:
@@ -470,32 +492,55 @@ DRAWS: Sequence[Callable[[Rng], Graph]] = (*[anything] * 3, dense, attention, po
 
 
 @dataclass(frozen=True)
+class Side:
+    """Σ d·Y_j + Σ c·X_i, for the outputs and inputs by number, less `least`."""
+
+    outputs: Mapping[int, int]
+    inputs: Mapping[int, int] = field(default_factory=dict)
+    least: Fraction = Fraction(0)
+
+    def at(self, point: Sequence[Fraction], ends: Callable[[int, bool], Fraction]) -> Fraction:
+        """Its value at a point; `ends` gives the lower end of an output, or the upper one."""
+        found = sum((c * point[i] for i, c in self.inputs.items()), -self.least)
+        return found + sum((d * ends(j, d > 0) for j, d in self.outputs.items()), Fraction(0))
+
+    def asked(self, bound: Fraction) -> str:
+        """That it is at most the bound, in VNN-LIB."""
+        terms = [f"(* {float(d)} Y_{j})" for j, d in self.outputs.items()]
+        terms += [f"(* {float(c)} X_{i})" for i, c in self.inputs.items()]
+        left = f"(+ {' '.join(terms)})" if len(terms) > 1 else terms[0]
+        if not self.inputs and list(self.outputs.values()) == [1]:
+            left = f"Y_{next(iter(self.outputs))}"
+        return f"(<= {left} {exact_decimal(bound + self.least)})"
+
+
+@dataclass(frozen=True)
 class Drawn:
-    """A network over a box, points of it, and a question that bounds it from one side."""
+    """A network over a box, points of it, and a question that bounds the largest of some sides."""
 
     content: bytes
     network: Network
     bounds: tuple[tuple[Fraction, Fraction], ...]
     points: tuple[tuple[Fraction, ...], ...]
-    row: Mapping[int, int]
+    sides: Sequence[Side]
     rng: Rng
 
     @cached_property
     def exact(self) -> list[Fraction]:
-        """An upper bound on row·Y at each point where the network has a value."""
+        """An upper bound on the largest side at each point where the network has a value."""
         found = []
         for point in self.points:
             try:
                 value = evaluate(self.network, point)
             except Undecided:
                 continue
-            ends = [(value.lower[j], value.upper[j]) for j in range(self.network.output_size)]
-            found.append(sum((d * ends[j][d > 0] for j, d in self.row.items()), Fraction(0)))
+            ends = (value.lower, value.upper)
+            found.append(max(side.at(point, lambda j, up: ends[up][j]) for side in self.sides))  # noqa: B023
         return found
 
     @cached_property
     def computed(self) -> list[Fraction]:
-        """What onnxruntime gives for row·Y at each point, all of which are float32 points."""
+        """What onnxruntime gives for the largest side at each point, all of which are float32 points."""
         found: list[Fraction] = []
         try:
             session = load_session(self.content, "network")
@@ -508,19 +553,15 @@ class Drawn:
             except DokimosError:
                 continue
             if np.isfinite(outputs).all():
-                found.append(
-                    sum((d * Fraction(float(outputs[j])) for j, d in self.row.items()), Fraction(0))
-                )
+                exact = [Fraction(float(y)) for y in outputs]
+                found.append(max(side.at(point, lambda j, _: exact[j]) for side in self.sides))  # noqa: B023
         return found
 
     def question(self, bound: Fraction) -> Property:
-        """Is row·Y <= bound somewhere?"""
-        terms = " ".join(f"(* {float(d)} Y_{j})" for j, d in self.row.items())
-        left = f"(+ {terms})" if len(self.row) > 1 else terms
-        if list(self.row.values()) == [1]:
-            left = f"Y_{next(iter(self.row))}"
-        decimals = [tuple(f"{float(v):.20f}" for v in ends) for ends in self.bounds]
-        text = question(decimals, self.network.output_size, f"(<= {left} {float(bound):.20f})")
+        """Is every side <= bound somewhere?"""
+        decimals = [tuple(map(exact_decimal, ends)) for ends in self.bounds]
+        asked = (side.asked(bound) for side in self.sides)
+        text = question(decimals, self.network.output_size, *asked)
         return read_vnnlib(text, file="fuzz")
 
 
@@ -545,10 +586,20 @@ def draw(rng: Rng, draws: Sequence[Callable[[Rng], Graph]]) -> Drawn | None:
     points = tuple(
         tuple(a + (b - a) * Fraction(float(rng.choice(part))) for a, b in bounds) for part in parts
     )
+    sides = [drawn_side(network, rng)]
+    if rng.random() < 0.3:
+        sides.append(replace(drawn_side(network, rng), least=Fraction(integer(rng, -8, 8), 4)))
+    return Drawn(content, network, bounds, points, sides, rng)
+
+
+def drawn_side(network: Network, rng: Rng) -> Side:
+    """One or two outputs, and now and then an input."""
     outputs = rng.permutation(network.output_size)[: integer(rng, 1, 2)]
     signs = (1, -1) if rng.random() < 0.5 else (1, 1)
     row = {int(j): s for j, s in zip(sorted(outputs), signs, strict=False)}
-    return Drawn(content, network, bounds, points, row, rng)
+    asks_inputs = network.input_size and rng.random() < 0.2
+    inputs = {integer(rng, 0, network.input_size - 1): one_of(rng, -2, -1, 3)} if asks_inputs else {}
+    return Side(row, inputs)
 
 
 def certificates(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -557,38 +608,31 @@ def certificates(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
     tensors = [node.output for node in network.nodes] or [network.input]
     convolutions = [node.output for node in network.nodes if node.op == "Conv"] or tensors
     centre = [str((a + b) / 2) for a, b in drawn.bounds]
-    relus = [node for node in network.nodes if node.op == "Relu"]
-    units = sum(prod(network.shapes[node.output]) for node in relus)
     tree = [0, -1, -1] if drawn.bounds and rng.random() < 0.5 else [-1]
-    leaf = {"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}}}
-    exact = {"constraints": ["1"], "choices": {"below": {}, "above": {}}}
-    some = [str(Fraction(integer(rng, 0, 4), 4)) for _ in range(units)]
+    whole = {"questions": [{"tree": tree, "own": True}]}
     pairs = [[0, 1]] if rng.random() < 0.7 else []
     for kind in ("contraction", "convex-corners", "fixed-routing", "linear-attention", "no-inputs",
                  "nonexpansive", "softmax-attention"):  # fmt: skip
         yield kind, {}
     yield "constant-on-box", {"tensor": str(rng.choice(tensors))}
     yield "convex-tangent", {"point": centre}
-    yield "enclosure", {"trees": [tree]}
     with suppress(DokimosError):  # a network that it refuses is put to it all the same
-        yield "linear", linear_data(network, rng)
-    yield "linear", {"questions": [{"tree": tree}]}
+        yield "linear", linear_data(network, rng, len(drawn.sides))
+    yield "linear", {"questions": [{"tree": tree}], "pairs": pairs}
+    yield "linear", whole
     yield "ordered-pairs", {"convolution": str(rng.choice(convolutions)), "pairs": pairs}
-    yield "paired-relus", {"pairs": pairs, "trees": [tree], "sums": [[]]}
     yield "pinning", {"unit": None, "cuts": [], "slopes": [], "halvings": [tree]}
-    yield "relu-tree", {"arithmetic": "outward", "trees": [{"splits": [-1], "leaves": [leaf]}]}
-    yield "relu-tree", {"arithmetic": "exact", "trees": [{"splits": [-1], "leaves": [exact]}]}
-    yield "slopes-and-splits", {"slopes": some}
     yield "rewritten", {"base": base64.b64encode(drawn.content).decode(), "steps": [],
-                        "kind": "slopes-and-splits", "data": {"slopes": some}}  # fmt: skip
+                        "kind": "linear", "data": whole}  # fmt: skip
     yield "parity-lock", {"gate": 0, "bits": [0], "equations": [{"bits": [0], "odd": True}],
-                          "contradiction": [], "penalty": "1", "kind": "enclosure",
-                          "data": {"trees": [tree]}}  # fmt: skip
+                          "contradiction": [], "penalty": "1", "kind": "linear",
+                          "data": whole}  # fmt: skip
 
 
-def linear_data(network: Network, rng: Rng) -> dict[str, Any]:
+def linear_data(network: Network, rng: Rng, constraints: int = 1) -> dict[str, Any]:
     """A cover of a few cuts of any entries at any values, with any choices."""
-    steps = steps_of(network)
+    pairs = drawn_pairs(network, rng)
+    steps = steps_of(network, pairs=pairs)
     sizes = [prod(steps.shapes[name]) for name in steps.tensors]
     tree: list[int] = []
     at: dict[str, float] = {}
@@ -613,22 +657,46 @@ def linear_data(network: Network, rng: Rng) -> dict[str, Any]:
     refined = [k for k in range(len(sizes)) if rng.random() < 0.6]
     again = [k for k in range(len(sizes)) if rng.random() < 0.3]
 
+    is_long = rng.random() < 0.3
+
     def some(*shape: int) -> str:
         drawn = rng.integers(0, 256, size=shape, dtype=np.uint8)
         return pack(drawn.tobytes()) if rng.random() < 0.7 else ""
 
-    multipliers = (rng.exponential(1.0, size=sum(depths)) * (rng.random(sum(depths)) < 0.7)).astype("<f4")
+    def lines(*shape: int) -> str:
+        """As numbers, a few of which no choice should be, or as bytes."""
+        if not is_long:
+            return some(*shape)
+        odd = rng.choice([np.nan, np.inf, -1.0, 2.0, -0.0], size=shape)
+        return pack(np.where(rng.random(shape) < 0.9, rng.random(shape), odd).astype("<f8").tobytes())
+
+    multipliers = rng.exponential(1.0, size=sum(depths)) * (rng.random(sum(depths)) < 0.7)
     question = {
         "tree": tree,
         "at": at,
         "refined": refined,
         "again": again,
-        "root": some(2 * len(refined), units),
-        "lines": some(len(depths), units),
-        "multipliers": pack(multipliers.tobytes()),
-        "weights": some(len(depths), 1),
+        "own": not sum(depths) and rng.random() < 0.5,
+        "root": lines(2 * len(refined), units),
+        "lines": lines(len(depths), units),
+        "multipliers": pack(multipliers.astype("<f8" if is_long else "<f4").tobytes()),
+        "weights": some(len(depths), constraints),
     }
-    return {"questions": [question]}
+    return {"questions": [question], "pairs": pairs}
+
+
+def drawn_pairs(network: Network, rng: Rng) -> list[tuple[int, int]]:
+    """Now and then, ReLUs of one tensor in pairs, some with the same first."""
+    pairs: list[tuple[int, int]] = []
+    first = 0
+    for node in network.nodes if rng.random() < 0.5 else ():
+        if node.op == "Relu" and node.inputs[0] not in network.constants:
+            size = prod(network.shapes[node.output])
+            order = [first + int(k) for k in rng.permutation(size)]
+            firsts = order[: max(1, size // 2)]
+            pairs += [(one_of(rng, *firsts), q) for q in order[len(firsts) :] if rng.random() < 0.7]
+            first += size
+    return pairs
 
 
 def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
@@ -644,7 +712,7 @@ def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
 
 def false_at(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
     """The same of a witness, which is the first of the points."""
-    return f"row·Y is {float(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
+    return f"a side is {float(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
 
 
 @dataclass

@@ -156,7 +156,7 @@ def deep_json() -> Named:
 def named_truths() -> Named:
     found: Named = {**deep_json(), "many values": b"[" + b"[]," * 12_000_000 + b"1]"}
     for name, step in {"a list": [], "an object": {}, "nothing": None, "a number": 1}.items():
-        data = {"base": "", "steps": [{"step": step, "layer": 0}], "kind": "relu-tree", "data": {}}
+        data = {"base": "", "steps": [{"step": step, "layer": 0}], "kind": "linear", "data": {}}
         found[f"a step that is {name}"] = _truth("rewritten", data)
     for name, value in {"a list": [], "an object": {}}.items():
         found[f"a kind that is {name}"] = _truth(
@@ -165,7 +165,7 @@ def named_truths() -> Named:
     for name, number in {"huge": 10**400, "infinite": 1e999, "a truth value": True}.items():
         origin = {"parameters": {"pairs": number}}
         found[f"a parameter that is {name}"] = _truth("witness", {}, origin=origin)
-    found["a deep certificate"] = _truth("relu-tree", {"arithmetic": "outward", "trees": _nested(900)})
+    found["a deep certificate"] = _truth("linear", {"questions": _nested(900)})
     return found
 
 

@@ -37,7 +37,7 @@ from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.recipes import parse_recipe
 from dokimos.core.errors import DokimosError
-from dokimos.judging.gate import read_baseline
+from dokimos.judging.baselines import read_baseline
 from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.data_frames import read_csv_table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dokimos
-from dokimos.api.law_checks import check_proofs
+from dokimos.api.suites import check_proofs
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.models.lookup import load_model

@@ -18,6 +18,7 @@ from dokimos.judging.audit.file_rules import _INFIX
 from dokimos.laws.domain.data_frames import _REAL
 from dokimos.suites.folder import _NAMED_NETWORKS
 from tests.campaigns.test_journal import numbered
+from tests.fuzz import costs
 from tests.fuzz.costs import CHEAP_SECONDS, Growth, cost, fault, faults
 from tests.fuzz.named_inputs import archive
 from tests.fuzz.readers import READERS
@@ -39,8 +40,8 @@ def test_no_reader_is_superlinear(reader: str) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_quadratic_growth_is_found() -> None:
-    """Among them expressions that readers once had."""
+def test_quadratic_growth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among them expressions that readers once had; small files show it where no cost counts as cheap."""
     once = {
         r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?": ("", "1", "x"),
         r"\[(?:\s*,\s*a)*\s*,?\s*\]": ("[", " ", "x"),
@@ -50,9 +51,11 @@ def test_quadratic_growth_is_found() -> None:
             part,
             lambda count, b=before, p=part, a=after: (b + p * count + a).encode(),  # type: ignore[misc]
         )
-        found = fault(
-            growth, lambda path, _, pattern=pattern: re.fullmatch(pattern, path.read_text()), "x", 4096
-        )
+        with monkeypatch.context() as patched:
+            patched.setattr(costs, "CHEAP_SECONDS", 0.01)
+            found = fault(
+                growth, lambda path, _, pattern=pattern: re.fullmatch(pattern, path.read_text()), "x", 4000
+            )
         assert found is not None
         assert "CPU-seconds" in found
     sort = Growth("lines", lambda count: b"\n".join(b"%d" % (k * 7919 % count) for k in range(count)))
@@ -75,12 +78,27 @@ def test_an_expression_is_linear(
     assert fault(growth, lambda path, _: search(path.read_text()), "x", 25_000) is None
 
 
+def test_quadratic_memory_is_found() -> None:
+    def square(path: Path, _: int) -> None:
+        bytearray(path.stat().st_size ** 2)[:: 1 << 12]
+
+    def line(path: Path, _: int) -> None:
+        bytearray(100 * path.stat().st_size)[:: 1 << 12]
+
+    growth = Growth("bytes", lambda count: bytes(count))
+    found = fault(growth, square, "x", 4096)
+    assert found is not None and "MB of memory" in found
+    assert fault(growth, line, "x", 1 << 18) is None
+
+
 def test_many_runs_set_aside_cost_little(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as journal:
         journal.finish_all(numbered(k) for k in range(4000))
     aside = b"".join(event_line(SetAside(str(k), "again", "now")) for k in range(4000))
     content = (tmp_path / "journal.jsonl").read_bytes() + aside
-    assert cost(lambda path, _: read_history(path), "journal.jsonl", content, 0) < 16 * CHEAP_SECONDS
+    assert (
+        cost(lambda path, _: read_history(path), "journal.jsonl", content, 0).seconds < 16 * CHEAP_SECONDS
+    )
     (tmp_path / "journal.jsonl").write_bytes(content)
     history = read_history(tmp_path / "journal.jsonl")
     assert (history.records, history.finished_since) == ((), ())

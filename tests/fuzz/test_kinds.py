@@ -16,7 +16,7 @@ from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import CORE_OPS
 from dokimos.networks.reading.onnx_file import read_onnx
 from tests.checker.files import model
-from tests.fuzz.kinds import Drawn, Tally, anything, attention, certificates, draw, put_to_all
+from tests.fuzz.kinds import Drawn, Side, Tally, anything, attention, certificates, draw, put_to_all
 
 FEW, MANY = 100, 20_000
 
@@ -99,7 +99,7 @@ def test_at_the_edges_every_kind_proves_what_is_true_or_refuses(edge: str) -> No
     points = tuple(tuple(Fraction(int(x)) for x in row) for row in shares)
     tally = Tally()
     for output in range(network.output_size):
-        drawn = Drawn(EDGES[edge], network, bounds, points, {output: 1}, rng)
+        drawn = Drawn(EDGES[edge], network, bounds, points, [Side({output: 1})], rng)
         for bound in (min(drawn.exact) - 1, min(drawn.exact) - Fraction(1, 8), max(drawn.exact)):
             for kind, data in [*certificates(drawn), ("witness", {})]:
                 tally.put(kind, drawn, bound, data, edge)

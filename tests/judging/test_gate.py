@@ -12,22 +12,13 @@ import pytest
 
 from dokimos.campaigns.campaign import Campaign
 from dokimos.core.errors import UnreadableFile
-from dokimos.judging.gate import (
-    Baseline,
-    BaselineRun,
-    ExpectedFailure,
-    GateFindingKind,
-    GateOutcome,
-    pass_gate,
-    read_baseline,
-    second_tries,
-    write_baseline,
-)
+from dokimos.judging.baselines import Baseline, BaselineRun, ExpectedFailure, read_baseline, write_baseline
+from dokimos.judging.gate import GateFindingKind, GateOutcome, pass_gate, second_tries
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
 from dokimos.reports.exports import as_junit, as_markdown, headline
-from dokimos.suites.instance import Answer
+from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import record
 
@@ -217,7 +208,7 @@ def test_only_a_right_answer_is_called_mended(tmp_path: Path, verdict: Verdict) 
     known = Baseline((), (ExpectedFailure("mine", "quick", "a", "known"),))
     excused = pass_gate(now, baseline=known)
     assert kinds(excused) == []
-    write_baseline(tmp_path / "baseline.json", excused, before=known)
+    write_baseline(tmp_path / "baseline.json", excused.runs, before=known)
     assert read_baseline(tmp_path / "baseline.json").expected_failures == known.expected_failures
 
 
@@ -267,7 +258,7 @@ def test_an_update_keeps_what_was_not_asked_for(tmp_path: Path) -> None:
     old = before(a=(Verdict.CORRECT, 1), b=(Verdict.WRONG_SAT, 1), gone=(Verdict.CORRECT, 1))
     held = Baseline((*old.runs, BaselineRun("other", "ops", "x", Verdict.CORRECT, 1, 10)), failures)
     outcome = pass_gate(judged(run("a", Verdict.UNDECIDED)), baseline=held)
-    write_baseline(path, outcome, before=held, instances={"quick": {"a", "b"}})
+    write_baseline(path, outcome.runs, before=held, instances={"quick": {"a", "b"}})
     found = read_baseline(path)
     assert [(one.instance, one.verdict) for one in found.runs] == [
         ("a", Verdict.UNDECIDED),
@@ -292,7 +283,7 @@ def test_a_baseline_is_written_and_read(tmp_path: Path) -> None:
         ExpectedFailure("mine", "quick", "b", "was known"),
     )
     outcome = pass_gate(judged(run("a", Verdict.WRONG_SAT), run("b", Verdict.CORRECT, seconds=2)))
-    write_baseline(path, outcome, before=Baseline((), failures))
+    write_baseline(path, outcome.runs, before=Baseline((), failures))
     found = read_baseline(path)
     assert [(one.instance, one.verdict, one.seconds) for one in found.runs] == [
         ("a", Verdict.WRONG_SAT, 1),
@@ -368,7 +359,52 @@ def test_the_summary_cannot_be_broken_by_a_name() -> None:
 
 def test_a_baseline_is_readable_by_people(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    write_baseline(path, pass_gate(judged(run("a", Verdict.CORRECT))), before=None)
+    write_baseline(path, pass_gate(judged(run("a", Verdict.CORRECT))).runs, before=None)
     document = json.loads(path.read_text())
     assert document["schema"] == 1
     assert document["runs"][0]["verdict"] == "correct"
+
+
+def test_without_its_attack_only_wrong_answers_count() -> None:
+    """A tool that decides nothing without its attack passes, and one that is wrong there does not."""
+    quiet = "mine:no-attack"
+    right = run("a", Verdict.CORRECT)
+    silent = run("a", Verdict.UNDECIDED, verifier=quiet)
+    held = Baseline(
+        (*before(a=(Verdict.CORRECT, 1)).runs, BaselineRun(quiet, "quick", "a", Verdict.CORRECT, 1, 10))
+    )
+    for baseline in (None, before(a=(Verdict.CORRECT, 1)), held):
+        outcome = pass_gate(judged(right, silent), baseline=baseline, following={quiet})
+        assert outcome.is_open
+        assert kinds(outcome) == []
+    bad = run("a", Verdict.WRONG_UNSAT, verifier=quiet)
+    outcome = pass_gate(judged(right, bad), baseline=held, following={quiet})
+    assert kinds(outcome) == [GateFindingKind.WRONG, GateFindingKind.NEW_WRONG]
+    assert not outcome.is_open
+
+
+def test_slower_answers_are_listed_and_close_the_gate_only_if_that_is_asked_for() -> None:
+    names = [f"i{k}" for k in range(9)]
+    held = before(**dict.fromkeys(names, (Verdict.CORRECT, 1.0)))
+    now = judged(*(run(name, Verdict.CORRECT, seconds=2.2 + k / 10) for k, name in enumerate(names)))
+    outcome = pass_gate(now, baseline=held)
+    assert outcome.is_open
+    (slow,) = outcome.of_kind(GateFindingKind.SLOWER)
+    assert slow.text.startswith(
+        "mine on quick: 9 of 9 right answers took more than 2 times as long as in the baseline, and 0 were "
+        "faster by as much (i8 1.0 s, now 3.0 s; i7"
+    )
+    closed = pass_gate(now, baseline=held, fail_slower=1.5)
+    assert kinds(closed) == [GateFindingKind.TOO_SLOW]
+    assert not closed.is_open
+    assert "Slower than allowed" in as_markdown(closed)
+    few = judged(*(run(name, Verdict.CORRECT, seconds=4.0) for name in names[:6]))
+    assert not pass_gate(few, baseline=held, fail_slower=1.5).of_kind(GateFindingKind.TOO_SLOW)
+
+
+def test_the_summary_has_the_power_of_every_verifier() -> None:
+    found = replace(run("a", Verdict.CORRECT), label=Label.SAT)
+    found = replace(found, record=replace(found.record, answer=Answer.SAT))
+    outcome = pass_gate(judged(found))
+    assert [each.found for each in outcome.power] == [1]
+    assert "- mine: 1 of 1 counterexample found by its own attack" in as_markdown(outcome)

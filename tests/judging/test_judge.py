@@ -294,9 +294,9 @@ def test_labels_are_checked_only_to_blame(tmp_path: Path) -> None:
 def test_the_numbers_are_shown(tmp_path: Path) -> None:
     given = instance(tmp_path, "i", asked=at_least("2.5"), label=Label.UNSAT)
     judgement = verdict(given, Answer.SAT, (F(1), F(1)))
-    assert judgement.certificate == "enclosure"
+    assert judgement.certificate == "linear"
     assert judgement.reason == (
-        "it answers sat, but unsat is proven (enclosure, in float32 too); "
+        "it answers sat, but unsat is proven (linear, in float32 too); "
         "its witness does not violate: it falls short by 0.5"
     )
     assert judgement.replay is not None

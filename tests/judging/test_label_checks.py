@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from dokimos.core.files import home
-from dokimos.judging import label_checks, label_process
+from dokimos.judging import judge_instances, label_checks, label_process
 from dokimos.judging.checked_entry import check_entry
+from dokimos.judging.judge_instances import judge_all
+from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
+from dokimos.judging.rules import EXACT
+from dokimos.judging.verdicts import Verdict
+from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Answer
+from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers import environments
 from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.execution.warm_worker import WarmStart
+from tests.judging.test_judge import record
 from tests.networks.building import Builder
 from tests.runtimes.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
+from tests.scripting import instance
 
 PROVEN = LabelCheck(LabelStanding.PROVEN)
 
@@ -192,3 +202,30 @@ def test_a_label_that_no_runtime_can_be_compared_with_says_so(
     )
     monkeypatch.setattr(label_checks, "_check", never)
     assert LabelChecker()(entry) == found
+
+
+def test_a_fault_of_ours_leaves_one_instance_without_a_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instances = [instance(tmp_path / name, name) for name in ("i", "j")]
+    witness = (Fraction(1), Fraction(1))
+    runs = [record(Answer.SAT, witness, instance=name, job=name) for name in ("i", "j")]
+
+    def replay(question: Question, point: Point) -> WitnessReplays:
+        if question.name == "i":
+            raise ZeroDivisionError("by\nchance")
+        return replay_witness(question, point)
+
+    monkeypatch.setattr(judge_instances, "replay_witness", replay)
+    first, second = judge_all(runs, {"s": instances}, reproduce=lambda run: "again", rules=[EXACT])
+    assert second.verdict is Verdict.CORRECT
+    assert not first.verdict.is_wrong
+    assert first.label_check is not None
+    assert first.label_check.is_fault
+    assert first.label_check.problem == "a fault of Dokimos: ZeroDivisionError: by chance"
+    assert (first.reproduce, first.marks[0].points) == ("again", 0)
+    for own, has_fault in (((first, second), True), ((second,), False)):
+        found = JudgedCampaigns(())
+        vars(found)["judgements"] = own
+        assert found.has_fault is has_fault
+        assert list(found.failed_labels) == [("s", "i")] * has_fault

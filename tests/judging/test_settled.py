@@ -31,7 +31,10 @@ class Robust(Readable):
 def certificate() -> str:
     """A proof that the instance is `unsat`, as a verifier writes it."""
     made = Robust("i")
-    instance, proof = Instance("i", made.network, made.asked), Certificate("enclosure", {"trees": [[-1]]})
+    instance, proof = (
+        Instance("i", made.network, made.asked),
+        Certificate("linear", {"questions": [{}]}),
+    )
     claims = claims_of(prove(instance, proof, Label.UNSAT, None))
     hashes = instance.network_sha256, instance.property_sha256
     return dump_truth(Truth(Label.UNSAT, claims, proof, *hashes), origin={})
@@ -72,13 +75,13 @@ def test_a_certificate_settles_the_instance_for_all(
     place.write_text(certificate())
     found = judged(campaign)
     assert [j.verdict for j in found] == [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG_SAT]
-    assert found[0].certificate == "enclosure"
+    assert found[0].certificate == "linear"
 
 
 def test_a_certificate_that_proves_nothing_settles_nothing(campaign: Path) -> None:
     job = judge_campaigns([campaign]).judgements[0].record.job
     place = proof_path(campaign, job)
     place.parent.mkdir(exist_ok=True)
-    place.write_text(certificate().replace("enclosure", "relu-tree"))
+    place.write_text(certificate().replace("linear", "constant-on-box"))
     for judged in (one_by_one, in_processes, while_it_grows):
         assert {j.verdict for j in judged(campaign)} == {Verdict.UNLABELLED}

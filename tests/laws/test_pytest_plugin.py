@@ -11,7 +11,7 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
-from dokimos.laws.pytest_plugin import LawViolated, check_law_file
+from dokimos.laws.pytest_plugin import LawViolated, check_law
 from tests.cli.test_law import DOMAIN, LAW
 
 SOURCE = str(Path(dokimos.__file__).parents[1])
@@ -57,17 +57,17 @@ def test_the_fixture(project: Path) -> None:
 
 
 def test_checking_a_file(project: Path) -> None:
-    assert check_law_file(project / "fine.law").is_exhaustive
+    assert check_law(project / "fine.law").is_exhaustive
     with pytest.raises(LawViolated, match="VIOLATED"):
-        check_law_file(project / "income.law")
-    rate = check_law_file(project / "income.law", max_rate=0.99).rate.value
+        check_law(project / "income.law")
+    rate = check_law(project / "income.law", max_rate=0.99).rate.value
     with pytest.raises(LawViolated, match="VIOLATED"):
-        check_law_file(project / "income.law", max_rate=rate - 1e-9)
+        check_law(project / "income.law", max_rate=rate - 1e-9)
     with pytest.raises(InputError):
-        check_law_file(project / "none.law")
+        check_law(project / "none.law")
     (project / "never.law").write_text(FINE.replace("output d1", "requires x1.age > 99;\noutput d1"))
     with pytest.raises(LawViolated, match="never held"):
-        check_law_file(project / "never.law", exhaustive=True)
+        check_law(project / "never.law", exhaustive=True)
 
 
 def test_collected_laws(project: Path, pytester: pytest.Pytester) -> None:

@@ -35,7 +35,7 @@ def of(model: onnx.ModelProto, bounds: list[tuple[float, float]], *unsafe: str) 
     """An instance of one output, and the claim that intervals prove it unsat."""
     asked = question(bounds, 1, *(unsafe or ("(<= Y_0 -100.0)",)))
     instance = instance_of(model.SerializeToString(), asked)
-    return instance, stated(instance, "enclosure", {"trees": [[-1]]})
+    return instance, stated(instance, "linear", {"questions": [{}]})
 
 
 def leaky() -> tuple[Instance, Truth]:
@@ -108,7 +108,7 @@ def test_a_window_in_the_wrong_place_is_seen_at_a_corner(monkeypatch: pytest.Mon
     attributes = {"kernel_shape": [2], "strides": [2], "pads": [1, 0]}
     model = single("MaxPool", (1, 1, 7), attributes=attributes)
     instance = instance_of(model.SerializeToString(), question([(0.0, 1.0)] * 7, 4, "(<= Y_0 -1.0)"))
-    truth = stated(instance, "enclosure", {"trees": [[-1]]})
+    truth = stated(instance, "linear", {"questions": [{}]})
     assert not cross_check(instance, truth).contradiction
     misread(monkeypatch, "MaxPool", shifted_window)
     assert "at a corner of the first box" in cross_check(instance, truth).contradiction
@@ -244,7 +244,7 @@ def test_a_large_network_is_compared_at_fewer_points() -> None:
         single("Gemm", (1, 800), [weights]).SerializeToString(),
         question([(0.0, 1.0)] * 800, 800, "(<= Y_0 -1000.0)"),
     )
-    assert cross_check(instance, stated(instance, "enclosure")) == CrossCheck("onnxruntime")
+    assert cross_check(instance, stated(instance, "linear")) == CrossCheck("onnxruntime")
 
 
 def test_the_witness_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def sum_of_two(threshold: str, *, float32: Fraction | None = None) -> tuple[Inst
     """Y = X_0 + X_1 on [−1, 1]², called `unsat` for Y >= threshold whether or not it is."""
     model = single("MatMul", (1, 2), [np.ones((2, 1), np.float32)])
     instance = instance_of(model.SerializeToString(), question([(-1, 1)] * 2, 1, f"(>= Y_0 {threshold})"))
-    return instance, stated(instance, "enclosure", {"trees": [[-1]]}, float32=float32)
+    return instance, stated(instance, "linear", {"questions": [{}]}, float32=float32)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_where_floats_overflow_the_exact_value_still_refutes_an_unsat() -> None:
     content = single("Mul", (1, 1), [np.array([1e38], np.float32)]).SerializeToString()
     for threshold, refuted in (("1.0", True), ("1e41", False)):
         instance = instance_of(content, question([(90, 101)], 1, f"(>= Y_0 {threshold})"))
-        found = cross_check(instance, stated(instance, "enclosure", {"trees": [[-1]]}))
+        found = cross_check(instance, stated(instance, "linear", {"questions": [{}]}))
         assert not found.is_done
         assert ("the proof is false" in found.contradiction) is refuted
 
@@ -348,9 +348,9 @@ def test_a_false_label_is_refused_by_check(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_dokimos: Dokimos
 ) -> None:
     """A lemma that proves too much, whichever it is, is seen by the values."""
-    from dokimos.checker.proofs import enclosure
+    from dokimos.checker.linear.proof import Goals
 
-    monkeypatch.setattr(enclosure, "least_slack", lambda *_: Fraction(1))
+    monkeypatch.setattr(Goals, "slacks", lambda self, bounds: [Fraction(1)] * len(bounds))
     suite = suite_of(tmp_path, *sum_of_two("1.5"))
     assert dokimos.check(suite, core_only=True).is_proven
     ran = run_dokimos("check", suite)
@@ -367,7 +367,7 @@ def three_thirds(relation: str) -> Instance:
 def test_what_a_runtime_computes_refutes_an_unsat_for_float32() -> None:
     instance = three_thirds("<=")
     for float32 in (None, Fraction(0)):
-        found = cross_check(instance, stated(instance, "enclosure", {"trees": [[-1]]}, float32=float32))
+        found = cross_check(instance, stated(instance, "linear", {"questions": [{}]}, float32=float32))
         assert ("finds an unsafe output at" in found.contradiction) is (float32 is not None)
 
 

@@ -50,8 +50,8 @@ def test_proofs_without_splits_have_one_leaf_a_conjunction() -> None:
 
 
 def test_splits_are_counted() -> None:
-    """2·max(0, x) − 2·max(0, x) + 1/2 needs a split: a relaxation does not see that both are the same."""
-    network = dense(([[1, 0], [1, 0]], [0, 0]), ([[2, -2]], [0.5]))
+    """2·max(0, x) − 16·max(0, x/8) + 1/2 needs a split: bounds do not see that both are the same."""
+    network = dense(([[1, 0], [0.125, 0]], [0, 0]), ([[2, -16]], [0.5]))
     found = smallest_proof(read_onnx(network), read_vnnlib(ASKED, file="p"), -9.0)
     assert found.leaves is not None
     assert 2 <= found.leaves <= 4
@@ -59,14 +59,14 @@ def test_splits_are_counted() -> None:
 
 
 def _hard() -> tuple[Network, Property]:
-    """2·max(0, x) − 2·max(0, x), added over six inputs, + 1/2: each of them needs splits of its own."""
+    """2·max(0, x) − 16·max(0, x/8), added over six inputs, + 1/2: each needs splits of its own."""
     count = 6
     first, last = [], []
     for k in range(count):
         row = [0.0] * count
         row[k] = 1.0
-        first += [row, row]
-        last += [2.0, -2.0]
+        first += [row, [each / 8 for each in row]]
+        last += [2.0, -16.0]
     asked = question([(-1, 1)] * count, 1, "(<= Y_0 0)")
     return read_onnx(dense((first, [0.0] * 2 * count), ([last], [0.5]))), read_vnnlib(asked, file="p")
 

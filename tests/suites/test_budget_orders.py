@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.constructions.recipes import shipped_recipe
 from dokimos.suites.budgets import (
     CoveringInstance,
     cover_order,
     covering,
-    first_within,
     in_order,
     shipped_order,
 )
@@ -48,24 +46,6 @@ def test_of_equals_the_first_given_comes_first_and_none_is_lost() -> None:
     assert cover_order(given) == ("q", "p", "r")
 
 
-@pytest.mark.parametrize(
-    ("limits", "seconds", "expected"),
-    [
-        ([[10, 10, 10]], 29, (2,)),
-        ([[10, 10, 10]], 30, (3,)),
-        ([[10, 50, 1]], 15, (1,)),  # the longest beginning, not the fullest choice
-        ([[10, 10], [30, 30]], 50, (2, 1)),
-        ([[10], [10, 10, 10]], 40, (1, 3)),
-        ([[10]], 5, (0,)),
-        ([], 5, ()),
-    ],
-)
-def test_the_longest_beginning_that_fits(
-    limits: list[list[float]], seconds: float, expected: tuple[int, ...]
-) -> None:
-    assert first_within(limits, seconds=seconds) == expected
-
-
 def test_an_instance_stands_for_its_family_label_and_knobs(
     copy_of_tiny: Callable[[Path], Path], tmp_path: Path
 ) -> None:
@@ -92,14 +72,13 @@ def test_a_shipped_order_has_exactly_the_instances_of_its_suite(name: str) -> No
     assert set(committed.caught_by.values()) <= set(committed.order)
 
 
-def test_every_planted_bug_is_caught_within_ten_minutes() -> None:
-    """By `dokimos gate SUITE --budget 10m` for one of the suites; most misreaders by quick."""
+def test_every_planted_bug_is_caught_early_by_some_suite() -> None:
+    """By one of the first 60 instances, most misreaders by those of quick: dokimos-studies planted says how
+    much time that takes."""
     caught: dict[str, set[str]] = {}
     for name in shipped_names():
-        order, seconds = shipped_order(name), shipped_recipe(name).timeout_seconds
-        if order is not None:
-            (count,) = first_within([[seconds] * len(order.order)], seconds=600)
-            early = set(order.order[:count])
+        if (order := shipped_order(name)) is not None:
+            early = set(order.order[:60])
             caught[name] = {bug for bug, instance in order.caught_by.items() if instance in early}
     bugs = {bug.name for bug in (*MISREADERS, *BOUNDERS) if not bug.is_sound}
     assert len(bugs) >= 25

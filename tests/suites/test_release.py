@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
+from dokimos.core.files import home
 from dokimos.suites.release import without_folders
 from tests.scripting import flat
 
@@ -28,7 +30,12 @@ def tiny(copy_of_tiny: Callable[[Path], Path], tmp_path_factory: pytest.TempPath
 
 def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "run"
-    dokimos.run(tiny, ["reference"], out=campaign, settings=dokimos.RunSettings(timeout_seconds=60))
+    settings = dokimos.RunSettings(timeout_seconds=60)
+    dokimos.run(tiny, ["reference"], out=campaign, settings=settings)
+    telling = tmp_path / "tool"
+    telling.mkdir()
+    (telling / "run_instance.sh").write_text("echo from; echo $HOME/file; echo $PATH; pwd; exit 3\n")
+    dokimos.run(tiny, [f"vnncomp={telling}"], out=campaign, settings=settings)
     released = release(
         tiny,
         out=tmp_path / "bench",
@@ -60,7 +67,11 @@ def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_p
     assert "> A. Author, B. Büthor. Bench, version 1.0, 2026-01-31.\n" in card
     assert {"results/report.html"} <= found.keys() and any(n.startswith("results/tables/") for n in found)
     for path in found.values():
-        assert str(tmp_path).encode() not in path.read_bytes(), f"{path} names a folder of this machine"
+        content = path.read_bytes()
+        for place in (tmp_path, Path.home(), home(), *os.environ["PATH"].split(":")):
+            assert str(place) in ("/", "/bin", "/usr/bin", "/sbin", "/usr/sbin") or (
+                f"{place}/".encode() not in content
+            ), f"{path} names a folder of this machine"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +81,8 @@ def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_p
         ('["Property: /tmp/runs/work/7-x/vnnlib/a.vnnlib"]', '["Property: a.vnnlib"]'),
         ("(/Users/me/a.py:12)", "(a.py:12)"),
         ("log=/work/log.txt", "log=log.txt"),
+        (r'"use only\n/root/.cache/tool/lib/a.py"', r'"use only\na.py"'),
+        ("PATH=/usr/bin:/home/me/bin:/opt/tool", "PATH=/usr/bin:bin:tool"),
     ],
 )
 def test_folders_of_a_machine_are_taken_out(text: str, published: str) -> None:
@@ -149,4 +162,4 @@ def test_a_shipped_suite_has_authors_of_its_own(
 
 def test_a_generated_suite_has_its_card(tiny: Path) -> None:
     card = (tiny / "README.md").read_text()
-    assert "4 instances" in card and "| exclusive-pairs | unsat | `slopes-and-splits` | 1 | 1 | 1 |" in card
+    assert "4 instances" in card and "| exclusive-pairs | unsat | `linear` | 1 | 1 | 1 |" in card

@@ -81,7 +81,7 @@ def _drop(*path: str) -> Callable[[dict[str, Any]], None]:
         *(_drop("sha256", key) for key in ("network", "property")),
         *(_drop("certificate", key) for key in ("kind", "data")),
         _drop("semantics", "real", "proven"),
-        *(_set("format", to=value) for value in (1, 3, "2", True, 2.0, None, [[]])),
+        *(_set("format", to=value) for value in (1, 2, 4, "3", True, 3.0, None, [[]])),
         _set("schema", to=1),
         *(_set("label", to=value) for value in ("SAT", "", None, True, ["sat"], "unknown")),
         *(_set("semantics", to=value) for value in (None, [], {"float16": {"proven": True}})),
@@ -124,7 +124,7 @@ def test_every_other_shape_is_refused(change: Callable[[dict[str, Any]], None]) 
         '{"format": ' * 100_000,
         "1" * 10_000,
         '{"format": ' + "9" * 10_000 + "}",
-        '{"format": 2, "format": 2}',
+        '{"format": 3, "format": 3}',
         '{"format": 1e999}',
     ],
 )
@@ -133,13 +133,13 @@ def test_other_texts_are_refused(text: str) -> None:
         load_truth(text, file="t.json")
 
 
-@pytest.mark.parametrize("change", [_set("format", to=1), _set("format", to=3), _drop("format")])
+@pytest.mark.parametrize("change", [_set("format", to=2), _set("format", to=4), _drop("format")])
 def test_another_format_is_refused_with_the_command_that_helps(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
     document = json.loads(dump_truth(EXAMPLE, origin={}))
     change(document)
-    with pytest.raises(UnreadableFile, match=r"format 2.*`dokimos generate --suite NAME --out FOLDER`$"):
+    with pytest.raises(UnreadableFile, match=r"format 3.*`dokimos generate --suite NAME --out FOLDER`$"):
         load_truth(json.dumps(document), file="t.json")
 
 

@@ -1,14 +1,26 @@
 from __future__ import annotations
 
-import os
+import hashlib
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dokimos.core.errors import VerifierUnavailable
-from dokimos.verifiers.environments import PinnedEnvironment, home
+from dokimos.verifiers.catalogue import VERIFIERS
+from dokimos.verifiers.environments import (
+    PinnedEnvironment,
+    PinnedVerifier,
+    home,
+    known_hashes,
+    require_hashes,
+)
+
+#: That of an empty file.
+HASH = f"--hash=sha256:{hashlib.sha256().hexdigest()}"
 
 
 def test_home_is_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,11 +48,15 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PinnedEnvironment:
         def create(self, folder: Path) -> None:
             (folder / "bin").mkdir(parents=True)
             interpreter = folder / "bin" / "python"
-            interpreter.write_text(f'#!/bin/sh\n[ "$2" = pip ] && exit 0\nexec {sys.executable} "$@"\n')
+            make = f'touch "{folder}/wheels/$(echo $n | sed s/==/-/)-py3-none-any.whl"'
+            pip = f"[ $5 = download ] && mkdir {folder}/wheels && for n; do :; done && {make}"
+            interpreter.write_text(
+                f'#!/bin/sh\n[ "$2" = pip ] && {{ {pip}; exit 0; }}\nexec {sys.executable} "$@"\n'
+            )
             interpreter.chmod(0o755)
 
     monkeypatch.setattr("dokimos.verifiers.environments.venv.EnvBuilder", WithoutPip)
-    return PinnedEnvironment("empty", "1.0", ("nothing==1.0",))
+    return PinnedEnvironment("empty", "1.0", (f"nothing==1.0 {HASH}",))
 
 
 def test_it_is_complete_only_after_its_smoke_test(empty: PinnedEnvironment) -> None:
@@ -57,15 +73,68 @@ def test_it_is_complete_only_after_its_smoke_test(empty: PinnedEnvironment) -> N
     assert len(said) == count
 
 
-def test_what_installs_holds_the_lock_when_we_are_killed(empty: PinnedEnvironment) -> None:
-    """Nobody begins anew while pip of a killed process is still at work in the folder."""
+def test_what_installs_ends_when_we_are_killed(empty: PinnedEnvironment, tmp_path: Path) -> None:
+    """Otherwise pip would go on in a folder in which the next attempt begins anew."""
     said: list[str] = []
-    empty.folder.parent.mkdir(parents=True)
-    with empty._only_one_builder(said.append) as lock:
-        pip = subprocess.Popen(["sleep", "0.5"], pass_fds=(lock,))
     empty.build(("-c", "pass"), said.append)
-    assert pip.poll() == 0
-    assert said[0] == f"Another process (process {os.getpid()}) installs empty; waiting for it"
+    empty.python.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    program = (
+        "from dokimos.verifiers.environments import PinnedEnvironment as P;"
+        f"P('empty', '1.0', {empty.requirements!r})._run(('-m', 'pip'), 'pip install', seconds=600)"
+    )
+    ours = subprocess.Popen([sys.executable, "-c", program])
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
+        time.sleep(0.02)
+        assert ours.poll() is None
+    pip = psutil.Process(int((tmp_path / "pid").read_text()))
+    ours.kill()
+    ours.wait()
+    assert psutil.wait_procs([pip], timeout=30)[1] == []
+
+
+def test_what_has_no_hash_is_not_installed() -> None:
+    with pytest.raises(VerifierUnavailable, match=r"nothing==1\.0 is not installed, since the hash"):
+        known_hashes(["nothing==1.0"])
+
+
+def test_all_that_our_verifiers_install_has_hashes() -> None:
+    for _, verifier in VERIFIERS.items():
+        if isinstance(verifier, PinnedVerifier):
+            requirements = verifier.environment.requirements
+            known = known_hashes(requirements)
+            assert list(known) == list(requirements) and all(known.values())
+
+
+def test_a_wheel_that_was_exchanged_is_not_installed(tmp_path: Path) -> None:
+    wheels = [tmp_path / "mine_too-1.0+cpu-py3-none-any.whl", tmp_path / "other-2-py3-none-any.whl"]
+    for wheel in wheels:
+        wheel.write_bytes(wheel.name.encode())
+    known = {
+        pin: frozenset([hashlib.sha256(wheel.name.encode()).hexdigest()])
+        for pin, wheel in zip(("Mine.Too==1.0", "other==2"), wheels, strict=True)
+    }
+    require_hashes(wheels, known)
+    with pytest.raises(VerifierUnavailable, match="2 wheels were asked for, and 1 came"):
+        require_hashes(wheels[:1], known)
+    wheels[1].write_bytes(b"another")
+    with pytest.raises(VerifierUnavailable, match=r"other-2-py3-none-any\.whl has another hash"):
+        require_hashes(wheels, known)
+    wheels[1].unlink()
+    sdist = tmp_path / "other-3-py3-none-any.whl"
+    sdist.write_bytes(b"of a version that nobody asked for")
+    with pytest.raises(VerifierUnavailable, match="another hash"):
+        require_hashes([wheels[0], sdist], known)
+
+
+@pytest.mark.slow
+def test_what_an_index_has_is_held_against_the_hash(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A package that is on every index, with the hash of another."""
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    with pytest.raises(VerifierUnavailable, match=r"another hash|pip download"):
+        PinnedEnvironment("mine", "1.0", (f"packaging==26.3 {HASH}",)).build(("-c", "pass"), print)
+    assert not list((tmp_path / "home").glob("**/site-packages/packaging"))
 
 
 def test_a_python_that_makes_no_environments(
@@ -80,7 +149,7 @@ def test_a_python_that_makes_no_environments(
 
 
 def test_other_pins_are_another_environment(empty: PinnedEnvironment) -> None:
-    assert empty.folder != PinnedEnvironment("empty", "1.0", ("nothing==1.1",)).folder
+    assert empty.folder != PinnedEnvironment("empty", "1.0", (f"nothing==1.1 {HASH}",)).folder
 
 
 def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -146,7 +215,7 @@ def test_a_warning_before_the_list_of_packages_does_no_harm(empty: PinnedEnviron
 @pytest.fixture
 def with_pytest(empty: PinnedEnvironment) -> PinnedEnvironment:
     """As `empty`, pinned to what our own interpreter has, written differently."""
-    full = PinnedEnvironment("empty", "1.0", (f"PyTest=={pytest.__version__}+cpu",))
+    full = PinnedEnvironment("empty", "1.0", (f"PyTest=={pytest.__version__}+cpu {HASH}",))
     full.build(("-c", "pass"), lambda _: None)
     return full
 
@@ -183,5 +252,4 @@ def test_the_packages_are_counted_as_pip_comes_to_them() -> None:
         "Collecting b==2\n",
     ):
         heard(line)
-    heard("Installing collected packages: a, b\n")
-    assert said == ["  1 of 2: a==1", "  2 of 2: b==2", "  unpacking them"]
+    assert said == ["  1 of 2: a==1", "  2 of 2: b==2"]

@@ -15,7 +15,7 @@ from dokimos.core.errors import InputError
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.script_guard import allowed_environment, installing_environment
+from dokimos.verifiers.script_guard import allowed_environment, installing_environment, why_not_isolated
 from tests.scripting import at_least, instance
 
 SECRETS = {
@@ -64,18 +64,20 @@ class Printing(Verifier):
         return VerifierAnswer(Answer.UNKNOWN)
 
 
-def test_a_verifier_and_its_supervisor_get_what_is_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_verifier_and_its_supervisor_get_what_is_allowed(tmp_path: Path, trust: bool) -> None:
+    """An isolated one cannot see its supervisor."""
     suite = CampaignSuite(tmp_path / "s", (instance(tmp_path / "s", "i", asked=at_least("0.5")),))
     [record] = run_campaign(
         [suite],
         [Printing()],
         out=tmp_path / "out",
-        settings=RunSettings(timeout_seconds=20, pass_env=("MY_LICENCE",)),
+        settings=RunSettings(timeout_seconds=20, pass_env=("MY_LICENCE",), trust=trust),
     ).records
     log = (tmp_path / "out" / record.log).read_text()
     both = [line.partition("=")[0] for line in log.splitlines()]
     for name in (*USUAL, "MY_LICENCE", "DECLARED_ONE", "TMPDIR", "DOKIMOS_RUN"):
-        assert both.count(name) == 2, name
+        assert both.count(name) == (2 if trust or why_not_isolated() else 1), name
     for name in ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "NVIDIA_API_KEY", "PYTHONPATH"):
         assert name not in both
     assert {*USUAL, "MY_LICENCE", "DECLARED_ONE"} <= set(record.variables)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.suites.instance import Answer
 from dokimos.verifiers.base import NO_ATTACK, Query
 from dokimos.verifiers.catalogue import VERIFIERS, find, installed
@@ -77,3 +77,23 @@ def test_a_folder_may_hold_a_second_script(tmp_path: Path) -> None:
     assert run(installed(given), tmp_path / "loud").answer is Answer.SAT
     (tmp_path / "quiet").mkdir()
     assert run(installed(given + NO_ATTACK), tmp_path / "quiet").answer is Answer.UNSAT
+
+
+def test_the_attack_of_a_planted_attacker_is_switched_off(tmp_path: Path) -> None:
+    assert "--no-attack" in words(f"planted=attacking-bounds{NO_ATTACK}", tmp_path)
+    assert "--no-attack" not in words("planted=attacking-bounds", tmp_path)
+    with pytest.raises(InputError, match="no switch for an attack"):
+        find(f"planted=bounds{NO_ATTACK}")
+
+
+def test_a_command_says_what_switches_its_attack_off(tmp_path: Path) -> None:
+    given = "mine=python3 tool.py,no_attack=--no-pgd --seed 1"
+    quiet = find(given + NO_ATTACK)
+    assert quiet.name == f"mine{NO_ATTACK}"
+    (tmp_path / "p.vnnlib").write_text("")
+    loud, without = words(given, tmp_path), words(given + NO_ATTACK, tmp_path)
+    assert without == (*loud, "--no-pgd", "--seed", "1")
+    with pytest.raises(InputError, match="no switch for an attack"):
+        find(f"mine=python3 tool.py{NO_ATTACK}")
+    with pytest.raises(VerifierUnavailable, match="is not a list of arguments"):
+        installed("vnnlib2=python3 tool.py,no_attack='")

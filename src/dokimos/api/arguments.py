@@ -7,9 +7,10 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
+from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from dokimos.core.errors import InputError
@@ -57,14 +58,6 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     call.__module__ = "dokimos"  # where it is found when pickled
     return call
-
-
-def as_paths(given: str | Path | Sequence[str | Path], *, none: str) -> list[Path]:
-    """One path or several, as a list. Raises InputError, with the message `none`, if there are none."""
-    paths = [Path(each) for each in ([given] if isinstance(given, str | Path) else given)]
-    if not paths:
-        raise InputError(none)
-    return paths
 
 
 def _checked(function: Callable[..., Any], name: str, value: Any) -> Any:
@@ -164,3 +157,26 @@ def _in_words(annotation: Any) -> str:
     if kind is Callable:
         return "a function"
     return _WORDS.get(kind) or f"a {kind.__name__}"
+
+
+# The names that some arguments take, for completion in a shell; the named objects are not loaded
+
+
+#: Where the names of a kind are, those of plug-ins included.
+_NAMED = {
+    "suite": ("dokimos.suites.folder", "shipped_names"),
+    "family": ("dokimos.constructions", "CONSTRUCTIONS"),
+    "verifier": ("dokimos.verifiers.catalogue", "VERIFIERS"),
+    "attack": ("dokimos.engine.attacks", "ATTACKS"),
+    "rule set": ("dokimos.judging.rules", "RULE_SETS"),
+    "data set": ("dokimos.constructions.data.catalogue", "NAMES"),
+}
+
+
+def known_names(kind: str, *, shipped: bool = False) -> tuple[str, ...]:
+    """The names of one kind that this installation knows; those that are `shipped`, without plug-ins."""
+    module, name = _NAMED[kind]
+    found = getattr(import_module(module), name)
+    if shipped:
+        return tuple(found.shipped)
+    return tuple(found() if isinstance(found, FunctionType) else found)

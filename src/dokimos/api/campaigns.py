@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from dokimos.api.suites import SuiteSource, read_suite
@@ -20,6 +21,7 @@ from dokimos.campaigns.config_file import (
     config_text,
     parse_config,
 )
+from dokimos.campaigns.config_file import SettledRun as SettledRun
 from dokimos.campaigns.config_file import added_in_words as added_in_words
 from dokimos.campaigns.config_file import find_config as find_config
 from dokimos.campaigns.config_file import read_config as _read_config
@@ -36,7 +38,8 @@ from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import catalogue, installed
 
 if TYPE_CHECKING:
-    from dokimos.judging.bulk import CampaignWatcher, WatchedCampaign
+    from dokimos.judging.bulk import CampaignWatcher
+    from dokimos.judging.bulk import WatchedCampaign as WatchedCampaign
 
 #: The fraction of each second that judging may take while a campaign is watched; the rest is judged later.
 _JUDGING_SECONDS = 0.5
@@ -73,7 +76,7 @@ def run(
     chosen = chosen_verifiers(verifiers)
     wanted = campaign_suites(suites, only, progress)
     if probe:
-        chosen += _quiet(chosen)
+        chosen += without_attacks(chosen).values()
         wanted += _probes(wanted, folder)
     return run_suites(
         wanted, chosen, folder, settings=settings or RunSettings(), again=again, progress=progress
@@ -87,24 +90,33 @@ def run_suites(
     *,
     settings: RunSettings,
     again: bool,
+    following: Mapping[str, Verifier] = MappingProxyType({}),
+    budget_seconds: float | None = None,
     progress: ProgressCallback[object],
 ) -> Campaign:
     """Run verifiers on suites that are read already; `run` without the lookup of names."""
-    total = sum(len(each.instances) for each in wanted) * len(chosen) * settings.repeat
 
     def resumed(done: int, planned: int) -> None:
         tools = ", ".join(f"{each.name} {each.version()}" for each in chosen)
         note = f"{done} reused ({tools})" + ("" if done == planned else "; continuing")
-        progress(ProgressUpdate("running", done, total, note, None))
+        progress(ProgressUpdate("running", done, planned, note, None))
 
     def step(so_far: Progress) -> None:
         record: RunRecord = so_far.record
         took = f"{record.answer.value} in {record.wall_seconds:.1f} s"
         note = f"{record.verifier} {record.instance}: {took}"
-        progress(ProgressUpdate("running", so_far.done, total, note, record))
+        progress(ProgressUpdate("running", so_far.done, so_far.total, note, record))
 
     return run_campaign(
-        wanted, chosen, settings=settings, out=folder, again=again, resumed=resumed, progress=step
+        wanted,
+        chosen,
+        settings=settings,
+        out=folder,
+        again=again,
+        following=following,
+        budget_seconds=budget_seconds,
+        resumed=resumed,
+        progress=step,
     )
 
 
@@ -162,11 +174,11 @@ def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:
     return found
 
 
-def _quiet(verifiers: Sequence[Verifier]) -> list[Verifier]:
-    """The verifiers that can switch off their own attack, with it switched off."""
+def without_attacks(verifiers: Sequence[Verifier]) -> dict[str, Verifier]:
+    """The verifiers that can switch off their own attack, with it switched off, by their names with it."""
     named = {verifier.name for verifier in verifiers}
-    quiet = [verifier.without_attack() for verifier in verifiers]
-    return [verifier for verifier in quiet if verifier is not None and verifier.name not in named]
+    quiet = {verifier.name: verifier.without_attack() for verifier in verifiers}
+    return {name: each for name, each in quiet.items() if each is not None and each.name not in named}
 
 
 def read_campaign(campaign: str | Path) -> Campaign:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dokimos.api.suites import SuiteSource, read_suite
-from dokimos.constructions.hiding.labelled import building_folder, building_place, write_suite
+from dokimos.constructions.hiding.labelled import hidden_suite
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.hiding.plants import parse_shape as parse_shape
 from dokimos.constructions.hiding.plants import soundness_settings
 from dokimos.core.errors import InputError
-from dokimos.core.files import only_one, write_whole
+from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.registry import unknown_name
@@ -30,8 +29,7 @@ from dokimos.judging.survivors import (
     rates,
     survivor_curves,
 )
-from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite_file
-from dokimos.suites.folder import read_suite as read_folder
+from dokimos.suites.folder import HIDE_REPORT, Suite
 from dokimos.suites.instance import Label
 
 # `attack`: searches any suite for counterexamples
@@ -169,63 +167,8 @@ def hide(
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
     """
-    asked = settings or HideSettings()
-    folder, recipe = Path(out), asked.as_recipe()
-    if _is_made(folder, recipe):
-        # If the process is killed between the last two steps, the working folder is left behind.
-        shutil.rmtree(building_place(folder, recipe), ignore_errors=True)
-        return HiddenSuite(read_folder(folder), {}, was_there=True)
-    building = building_folder(folder, recipe)
-    with only_one(building / "lock", doing=f"makes {folder}"):
-        instances, report = _made(asked, building, progress)
-        suite = write_suite(
-            folder,
-            instances,
-            building=building,
-            recipe=recipe,
-            report=report,
-            timeout_seconds=asked.timeout_seconds,
-            seed=asked.seed,
-        )
-    shutil.rmtree(building, ignore_errors=True)
-    return HiddenSuite(suite, report)
-
-
-def _made(
-    asked: HideSettings, building: Path, progress: ProgressCallback[None]
-) -> tuple[list[Any], dict[str, Any]]:
-    def show(stage: str) -> Any:
-        return lambda done, total, note: progress(ProgressUpdate(stage, done, total, note, None))
-
-    if asked.tier == "trained":
-        from dokimos.constructions.hiding.trained_tier import certify, report_of, train
-
-        trained = train(asked, building, show("training"))
-        instances, outcomes = certify(asked, trained, show("certifying"))
-        return instances, report_of(trained, outcomes, asked.filter)
-    from dokimos.constructions.hiding.lock_tier import make_trios, volume_claim
-
-    trios = make_trios(asked, show("locking"))
-    report = {
-        "tier": "lock",
-        "planted": len(trios),
-        "points": [
-            {
-                "base_proven": one.is_base_proven,
-                "proven_enlarged": one.is_proven_enlarged,
-                "volume": volume_claim(one),
-            }
-            for one in trios
-        ],
-    }
-    return [one for trio in trios for one in trio.instances], report
-
-
-def _is_made(folder: Path, recipe: Mapping[str, Any]) -> bool:
-    if not (folder / "suite.json").exists():
-        return False
-    made = read_suite_file(folder)
-    return made is not None and made.recipe == recipe
+    suite, report = hidden_suite(settings or HideSettings(), Path(out), progress)
+    return HiddenSuite(suite, report or {}, was_there=report is None)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,17 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.recipes import Draw, GenerateSettings, Recipe, parse_recipe, shipped_recipe
+from dokimos.constructions.recipes import (
+    GenerateSettings,
+    Recipe,
+    family_recipe,
+    find_recipe,
+    shipped_recipe,
+    valid_seed,
+)
 from dokimos.core.errors import InputError
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.suites.entry import read_text
 from dokimos.suites.folder import Suite, shipped_names
 
 
@@ -82,16 +88,17 @@ def generate(
     if suite is not None:
         own: dict[str, Any] = {"count": count, "disguise": chosen.disguise, "lock": chosen.lock}
         own |= {"timeout_seconds": chosen.timeout_seconds}
+        own |= {"labels": len(chosen.labels) == 1}
         named = [f"knob {name}" for name in knobs or {}]
         named += [f"`{name}`" for name, value in own.items() if value]
         if named:
             raise InputError(f"A suite takes no {named[0]}; change its recipe instead.")
-        recipe = _recipe(suite)
+        recipe = find_recipe(suite)
         if seed is not None:
-            recipe = recipe.drawn_again(_valid_seed(seed))
+            recipe = recipe.drawn_again(valid_seed(seed))
     else:
         assert family is not None
-        recipe = _family_recipe(family, knobs or {}, seed, count, chosen)
+        recipe = family_recipe(family, knobs or {}, seed, count, chosen)
     folder = Path(out)
     was_there = is_suite_of(folder, recipe)
     all_made: list[GeneratedInstance] = []
@@ -105,34 +112,6 @@ def generate(
 
     written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=chosen.plugin_proofs, progress=step)
     return GeneratedSuite(written, tuple(all_made), was_there)
-
-
-def _family_recipe(
-    family: str,
-    knobs: Mapping[str, Any],
-    seed: int | None,
-    count: int | None,
-    settings: GenerateSettings,
-) -> Recipe:
-    seconds = 60.0 if settings.timeout_seconds is None else settings.timeout_seconds
-    if count is not None and count < 1:
-        raise InputError(f"The number of instances must be at least 1, not {count}.")
-    draw = Draw(family, count or 1, knobs, settings.disguise, lock=settings.lock)
-    return Recipe("", _valid_seed(seed or 0), seconds, (draw,))
-
-
-def _valid_seed(seed: int) -> int:
-    if seed < 0:
-        raise InputError(f"The seed must be at least 0, not {seed}.")
-    return seed
-
-
-def _recipe(given: str | Path | Recipe) -> Recipe:
-    if isinstance(given, Recipe):
-        return given
-    if str(given).endswith(".toml"):
-        return parse_recipe(read_text(Path(given)), file=str(given))
-    return shipped_recipe(str(given))
 
 
 def list_families() -> tuple[Family, ...]:

@@ -6,44 +6,51 @@ A law is named by its file, by a folder of such files, or by the name of a shipp
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any, ClassVar
 
 from dokimos import __version__
-from dokimos.api.arguments import as_paths
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.inputs import as_paths
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
-from dokimos.core.registry import did_you_mean
-from dokimos.laws.domain.data_frames import with_table
+from dokimos.laws.domain.data_frames import read_csv_table, with_table
 from dokimos.laws.domain.definition import (
     Domain,
     DomainNotFound,
+    call_domain,
     load_domain,
-    shipped_domains,
-    shipped_laws,
 )
 from dokimos.laws.engine import law_test
 from dokimos.laws.engine.confirmation import Replayed, SavedViolations, code_named, replay_violations
-from dokimos.laws.engine.law_results import LawResult, LawSettings, verdict_of
+from dokimos.laws.engine.law_results import LawResult, verdict_of
+from dokimos.laws.engine.law_results import LawSettings as LawSettings
+from dokimos.laws.engine.pools import fuzz, pool_file
 from dokimos.laws.language import law_layout, parser, templates, validation
-from dokimos.laws.language.parser import SUFFIXES, parse_law
+from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.record_constraints import domain_of
 from dokimos.laws.language.syntax import Law, LawError
-from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
-from dokimos.laws.models.tested_model import Model
-from dokimos.laws.reporting.law_page import PageContext, write_page
+from dokimos.laws.language.templates import first_laws
+from dokimos.laws.law_sources import (
+    DomainSource,
+    LawSource,
+    LoadedOnce,
+    law_domain,
+    law_files,
+    laws_in,
+    recorded_model,
+)
+from dokimos.laws.models.lookup import as_model
+from dokimos.laws.reporting.law_page import PageContext, again_command, write_page
+from dokimos.laws.reporting.terminal import summary as summary
 from dokimos.laws.reporting.violation_files import read_violations, save_result
-
-LawSource = str | Path | Law | Sequence[str | Path | Law]
-"""One or several files of laws, folders of them, names of shipped domains, or laws that were read."""
 
 _log = logging.getLogger("dokimos")
 
@@ -86,7 +93,7 @@ def read_law(path: str | Path) -> Law:
 
 
 def lint_law(
-    laws: LawSource, *, domain: str | Path | None = None, allow_code: bool = True
+    laws: LawSource, *, domain: DomainSource | None = None, allow_code: bool = True
 ) -> tuple[LintedLaw, ...]:
     """Parse and check laws: `dokimos law lint`.
 
@@ -189,7 +196,7 @@ def test_law(
     laws: LawSource,
     *,
     model: Any = None,
-    domain: str | Path | None = None,
+    domain: DomainSource | None = None,
     settings: LawSettings | None = None,
     out: str | Path | None = None,
     html: str | Path | None = None,
@@ -207,14 +214,14 @@ def test_law(
     [False]
     """
     chosen = LawSettings() if settings is None else settings
-    files = law_files(laws)
+    given = laws_in(laws)
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
     if html is not None:
         expect_writable(Path(html), what="page", example="laws.html")
     tested: list[TestedLaw] = []
-    load = _LoadedOnce(model, domain, chosen)
-    for path, law in [(path, parser.read_law(path)) for path in files]:
+    load = LoadedOnce(model, domain, chosen)
+    for path, law in given:
         found, loaded = load(law, path)
         for feature in chosen.by:
             _expect_feature(feature, found)
@@ -223,58 +230,19 @@ def test_law(
         if saved is not None:
             save_result(result, saved)
         tested.append(TestedLaw(path, result, saved))
-        progress(ProgressUpdate("testing", len(tested), len(files), str(path), tested[-1]))
+        progress(ProgressUpdate("testing", len(tested), len(given), str(path), tested[-1]))
         if result.is_interrupted:
             break
     if html is not None:
-        commands = [_again(one.path, chosen, model=model, domain=domain) for one in tested]
+        place = domain.place if isinstance(domain, Domain) else domain
+        commands = [again_command(one.path, chosen, model=model, domain=place) for one in tested]
         made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         context = PageContext("Laws put to the test", made, __version__)
         write_page([one.result for one in tested], commands, context, Path(html))
-    return TestedLaws(tuple(tested), len(files))
+    return TestedLaws(tuple(tested), len(given))
 
 
 test_law.__test__ = False  # type: ignore[attr-defined]  # not a test, despite its name
-
-
-class _LoadedOnce:
-    """The domains and models of several laws; laws that import the same domain share its data and model."""
-
-    def __init__(self, model: Any, domain: str | Path | None, settings: LawSettings) -> None:
-        self._model, self._domain, self._settings = model, domain, settings
-        self._loaded: dict[tuple[Path, tuple[str, ...]], tuple[Domain | None, Any]] = {}
-
-    def __call__(self, law: Law, path: Path) -> tuple[Domain | None, Any]:
-        """The domain of a law, and the model that it is tested on. Raises InputError."""
-        key = path.parent, tuple(each.name for each in law.imports)
-        if key not in self._loaded:
-            found = law_domain(law, path, self._domain, allow_code=self._settings.allow_code)
-            found = None if found is None else with_table(found, self._settings.source)
-            self._loaded[key] = found, self._model_of(found)
-        return self._loaded[key]
-
-    def _model_of(self, domain: Domain | None) -> Any:
-        if isinstance(self._model, str | Path):
-            return load_model(self._model, domain, allow_code=self._settings.allow_code)
-        if self._model is None and domain is not None and domain.model is not None:
-            return as_domain_model(None, domain)
-        return self._model
-
-
-def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path | None) -> str:
-    """The command that tests a law once more in the same way."""
-    given = {"--model": model, "--domain": domain, "--budget": settings.budget, "--seed": settings.seed}
-    parts = [f"dokimos law test {quote(str(path))}"]
-    parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
-    if settings.source != "test":
-        parts.append(f"--source {quote(settings.source)}")
-    if settings.max_rate:
-        parts.append(f"--max-rate {settings.max_rate:g}")
-    if settings.in_range:
-        parts.append("--in-range")
-    if settings.exhaustive is not None:
-        parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
-    return " ".join(parts)
 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:
@@ -333,7 +301,7 @@ def replay_law(
         found = None if place is None else load_domain(place, allow_code=may_run)
         if found is not None and found.layout is None:
             found = with_table(found)
-        loaded = _recorded_model(saved, model, found, allow_code=may_run)
+        loaded = recorded_model(saved, model, found, allow_code=may_run)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             _log.warning("%s: the model has changed since the violations were found.", path)
         ran = replay_violations(saved, loaded, found, allow_code=bool(allow_code))
@@ -356,16 +324,6 @@ def _refuse_code(
             f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; if "
             "you trust that, give `allow_code`."
         )
-
-
-def _recorded_model(
-    saved: SavedViolations, given: str | Path | None, domain: Domain | None, *, allow_code: bool
-) -> Model:
-    is_file = Path(saved.model).is_file() or Path(saved.model.rpartition(":")[0]).is_file()
-    own = domain.model if domain is not None and given is None and not is_file else None
-    if own is not None:
-        return as_model(own(), domain, name=saved.model)
-    return load_model(saved.model if given is None else given, domain, allow_code=allow_code)
 
 
 def new_law(
@@ -410,54 +368,117 @@ def _values(text: str, feature: str, path: Path) -> tuple[str, ...]:
     return next((templates.every_value(each) for each in features if each.name == feature), ())
 
 
-def law_files(laws: LawSource) -> list[Path]:
-    """The files of the given laws: files, those in folders, and those of shipped domains, in order.
+# `init_laws`: a domain and first laws for your own data
 
-    Raises InputError if a folder has no laws, or a name is unknown.
+
+@dataclass(frozen=True)
+class StartedLaws:
+    """The domain's file, its numbers of records and features, and each law's file with the law in words."""
+
+    domain: Path
+    records: int
+    features: int
+    laws: tuple[tuple[Path, str], ...]
+
+
+def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> StartedLaws:
+    """Write a domain and three first laws from a CSV file: `dokimos law init`.
+
+    `target` is the column that a model predicts. Writes a Python file with the kinds and ranges of all
+    other columns, and three laws, to the folder `out`; existing files are never overwritten.
+
+    >>> _ = Path("loans.csv").write_text("age,sex,granted\\n18,f,0\\n60,m,1\\n40,f,1\\n")
+    >>> started = dokimos.init_laws("loans.csv", target="granted", out="loans")
+    >>> [law.name for law, _ in started.laws]
+    ['fair_sex.law', 'monotone_age.law', 'robust_age.law']
     """
-    files: list[Path] = []
-    none = "Give laws: files, folders of them, or the name of a shipped domain."
-    given = [laws] if isinstance(laws, str | Path | Law) else laws
-    for path in as_paths([_file_of(each) for each in given], none=none):
-        if path.is_dir():
-            inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
-            if not inside:
-                raise InputError(f"{path}: this folder has no laws (files ending in .law or .nom).")
-            files += inside
-        elif not path.exists() and (shipped := shipped_laws(str(path))):
-            files += shipped
-        elif not path.exists():
-            raise InputError(f"{path}: there is no such file, folder or shipped {_nearest(str(path))}.")
-        else:
-            files.append(path)
-    return files
-
-
-def _file_of(law: str | Path | Law) -> str | Path:
-    if not isinstance(law, Law):
-        return law
-    if law.path is None:
-        raise InputError(f"{law.name}: was not read from a file; write its text to one, and give that.")
-    return law.path
-
-
-def _nearest(name: str) -> str:
-    """What a name that nothing has could mean: a domain, or a law of the domain that it begins with."""
-    domain, _, law = name.partition("/")
-    if not law or domain not in shipped_domains():
-        return f"domain{did_you_mean(name, shipped_domains())}"
-    known = [f"{domain}/{path.stem}" for path in shipped_laws(domain)]
-    return "law" + (did_you_mean(name, known) or f"; there are {', '.join(known)}")
-
-
-def law_domain(
-    law: Law, path: Path, given: str | Path | None, *, allow_code: bool, may_lack: bool = False
-) -> Domain | None:
-    """The given domain, or the one that a law imports; without one, InputError, or None if `may_lack`."""
+    source, folder = Path(data), Path(out)
+    table = read_csv_table(source)
+    made = first_laws(table, target, data=_from(source, folder))
+    domain = folder / f"{made.domain}.py"
+    laws = {folder / f"{name}.law": text for name, text in made.laws.items()}
+    for path in (domain, *laws):
+        if path.exists():
+            raise InputError(f"{path}: already exists; choose another folder for `out`.")
     try:
-        return domain_of(law, folder=path.parent, given=given, allow_code=allow_code)
-    except DomainNotFound as problem:
-        if not may_lack or given is not None:
-            raise
-        _log.warning("%s: %s Functions and features are not checked.", path, problem)
-        return None
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"{folder}: this folder cannot be created: {problem.strerror}.") from None
+    write_whole(domain, made.text, what="the domain")
+    for path, text in laws.items():
+        write_whole(path, text, what="the law")
+    said = tuple((path, text.partition("\n")[0].removeprefix("# ")) for path, text in laws.items())
+    return StartedLaws(domain, table.size, len(table.columns) - 1, said)
+
+
+def _from(source: Path, folder: Path) -> str:
+    """The path of the data relative to a folder; unchanged if the two have no common parent."""
+    try:
+        return Path(os.path.relpath(source.absolute(), folder.absolute())).as_posix()
+    except ValueError:
+        return str(source.absolute())
+
+
+# `fuzz_domain`: pools of records for testing laws
+
+
+@dataclass(frozen=True)
+class FuzzedPool:
+    """The file of records that was written, and how many it holds."""
+
+    path: Path
+    records: int
+
+
+def fuzz_domain(
+    domain: str | Path,
+    *,
+    out: str | Path,
+    model: str | Path | None = None,
+    size: int = 1000,
+    seed: int = 0,
+    progress: ProgressCallback[None] = ignore,
+) -> FuzzedPool:
+    """Find records for testing laws, by walking on from earlier records: `dokimos law fuzz`.
+
+    The domain needs FEATURES, start() and walk(). `out` ends in .npy or .json; `test_law` takes it as the
+    source pool:FILE. `model` plays (default: the domain's own model). If interrupted (Ctrl-C), the pool has
+    what was found up to then.
+
+    >>> dokimos.fuzz_domain("people.py", out="pool.json", size=10).records
+    10
+    """
+    path = Path(out)
+    found = load_domain(domain)
+    if found.start is None or found.walk is None or found.layout is None:
+        raise InputError(
+            f"The domain {found.name} cannot be fuzzed: it needs FEATURES, start() and walk()."
+        )
+    _expect_pool(path)
+    if model is None and found.model is None:
+        raise InputError(f"Give a model: the domain {found.name} has none of its own.")
+    given = model if model is not None or found.model is None else call_domain(found.model, found, "model")
+    predict = as_model(given, found, name=str(given)).predict
+
+    def step(count: int) -> None:
+        progress(ProgressUpdate("fuzzing", count, size, f"found {count:,} of {size:,}", None))
+
+    records = fuzz(
+        found.start,
+        found.walk,
+        predict,
+        found.layout,
+        size=size,
+        seed=seed,
+        progress=step,
+        until_interrupted=True,
+    )
+    write_whole(path, pool_file(records, path.suffix), make_folder=False)
+    return FuzzedPool(path, len(records))
+
+
+def _expect_pool(path: Path) -> None:
+    """Raise InputError before the work starts if the pool cannot be written."""
+    if path.suffix not in (".npy", ".json"):
+        raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
+    expect_writable(path, what="pool", example="pool.npy")

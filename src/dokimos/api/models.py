@@ -9,34 +9,24 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
-from dokimos.constructions.data.brackets import Accuracy, Effort, measure_accuracy
-from dokimos.constructions.data.catalogue import NAMES, Limits, load_data, named_data
+from dokimos.constructions.data.brackets import Accuracy, measure_accuracy
+from dokimos.constructions.data.catalogue import NAMES, load_data, named_data, training_parts
 from dokimos.constructions.data.classifier import read_classifier
-from dokimos.constructions.data.data_set import KNOWN, NONE, DataSet, Normalisation, parse_normalisation
+from dokimos.constructions.data.data_set import KNOWN, NONE, parse_normalisation
 from dokimos.constructions.data.packages import fetch_together
-from dokimos.constructions.data.property_suites import (
-    PropertySettings,
-    RecordOutcome,
-    Style,
-    Wishes,
-    make_suite,
-)
+from dokimos.constructions.data.property_suites import RecordOutcome, make_suite
 from dokimos.constructions.data.reference_networks import (
-    Architecture,
     TrainingSettings,
     TrainSettings,
     find_architecture,
 )
-from dokimos.core.errors import InputError
+from dokimos.constructions.data.wishes import PropertySettings, wishes_of
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.core.registry import unknown_name
 from dokimos.engine.attacks.base import Budget
+from dokimos.laws.conversion import ConvertedModel, convert_trees
 from dokimos.suites.folder import Suite
-from dokimos.suites.vnnlib.writer import vnnlib_version
 
 
 @dataclass(frozen=True)
@@ -91,12 +81,6 @@ def _info(name: str) -> DataSetInfo:
 # `properties`: benchmarks from a model and data, with every radius bracketed by evidence
 
 
-#: The time limit of an instance in the published benchmarks, and the smallest that a budget may lead to.
-_TIMEOUTS = {Style.PGD: 300.0, Style.RADIUS: 300.0, Style.OVAL: 720.0}
-_LEAST_TIMEOUT = 10.0
-_COUNTS = {Style.PGD: 48, Style.RADIUS: 15, Style.OVAL: 10}
-
-
 @dataclass(frozen=True, repr=False)
 class PropertySuite(Brief):
     """A suite from a model and data, and the outcome for each record that was tried."""
@@ -136,26 +120,8 @@ def make_properties(
     >>> dict(made.labels), dokimos.check("x").is_proven
     ({'unsat': 2}, True)
     """
-    chosen, more = _style(style), settings or PropertySettings()
-    radii = (float(epsilon),) if isinstance(epsilon, int | float) else tuple(map(float, epsilon))
-    usual = _TIMEOUTS[chosen]
-    wishes = Wishes(
-        style=chosen,
-        radii=radii,
-        count=_COUNTS[chosen] if count is None else count,
-        seed=seed,
-        restarts=more.restarts,
-        steps=more.steps,
-        weights=more.weights,
-        effort=Effort(largest=more.largest, tolerance=more.tolerance),
-        timeout_seconds=usual if more.timeout_seconds is None else more.timeout_seconds,
-        labelled_only=more.labelled_only,
-        twins=more.twins,
-        drop_easy=more.drop_easy,
-        version=vnnlib_version(more.vnnlib),
-    )
-    if more.budget_seconds is not None:
-        wishes = within(wishes, more.budget_seconds, count=count, seconds=more.timeout_seconds)
+    more = settings or PropertySettings()
+    wishes = wishes_of(style, more, epsilon=epsilon, count=count, seed=seed)
     normalise = more.normalise
     classifier = read_classifier(Path(model), None if normalise is None else parse_normalisation(normalise))
     shape = classifier.network.input_shape[1:]
@@ -170,36 +136,6 @@ def make_properties(
     return PropertySuite(suite, outcomes, wishes.timeout_seconds)
 
 
-def _style(name: str) -> Style:
-    try:
-        return Style(name)
-    except ValueError:
-        raise unknown_name("style of properties", name, [style.value for style in Style]) from None
-
-
-def within(wishes: Wishes, budget_seconds: float, *, count: int | None, seconds: float | None) -> Wishes:
-    """Choose the number of records and the seconds for each instance so that all fit into the budget.
-
-    Seconds that were given stay, and a given count is not exceeded. Otherwise there are as many records as
-    fit with the usual seconds, but not fewer than usual: then there are fewer seconds, and only when these
-    are down to the least, fewer records.
-    """
-    each = 2 if wishes.twins else max(1, len(wishes.radii))
-    fitting = int(budget_seconds / (each * wishes.timeout_seconds))
-    most = wishes.count if count is not None else max(wishes.count, fitting)
-    limit = min(wishes.timeout_seconds, float(int(budget_seconds / (each * most))))
-    if seconds is not None:
-        most, limit = fitting if count is None else min(count, fitting), seconds
-    elif limit < _LEAST_TIMEOUT:
-        most, limit = int(budget_seconds / (each * _LEAST_TIMEOUT)), _LEAST_TIMEOUT
-    if most < 1:
-        raise InputError(
-            f"A budget of {budget_seconds:g} s is too small for one record, whose {each} "
-            f"instance{'s' * (each != 1)} may take {limit:g} s each; give a larger one."
-        )
-    return replace(wishes, timeout_seconds=limit, count=most)
-
-
 # `train`: reference networks for benchmarks from data
 
 
@@ -209,7 +145,6 @@ _USUAL_RADIUS = {"cifar10": 2 / 255, "mnist": 0.03}
 _MANY = 5000
 _LARGE_BATCH, _SMALL_BATCH = 128, 32
 _FEW_EPOCHS, _MANY_EPOCHS = 10, 60
-_FIFTH = 5
 #: How many records there are between two lines of progress.
 _SHOWN = 20
 
@@ -261,7 +196,9 @@ def train_model(
         mean=normalisation.mean,
         deviation=normalisation.deviation,
     )
-    records, test = _parts(source, chosen, how.limits, normalisation)
+    shape = named_data(chosen.data).shape
+    records, test = training_parts(source, shape=shape, limits=how.limits, normalisation=normalisation)
+    chosen.require_fit(records.shape, records.source)
     if len(records) < _MANY:
         training = replace(training, epochs=epochs or _MANY_EPOCHS, batch=how.batch or _SMALL_BATCH)
     # Only here, so that mistakes are reported before torch is loaded.
@@ -302,20 +239,24 @@ def train_model(
     return TrainedClassifier(path, parameters, relus, measured, accuracy)
 
 
-def _parts(
-    source: str | Path, architecture: Architecture, limits: Limits, normalisation: Normalisation
-) -> tuple[DataSet, DataSet]:
-    """The records to train on, and those to test on, which fit the architecture."""
-    if str(source) in NAMES:
-        found = load_data(source, part="train"), load_data(source, part="test")
-    else:
-        shape = named_data(architecture.data).shape
-        whole = load_data(source, shape=shape, limits=limits, normalisation=normalisation)
-        if len(whole) < _FIFTH:
-            raise InputError(f"{whole.source}: has too few records to train on; give at least {_FIFTH}.")
-        is_test = np.arange(len(whole)) % _FIFTH == _FIFTH - 1
-        found = whole.chosen(np.flatnonzero(~is_test)), whole.chosen(np.flatnonzero(is_test))
-    if found[0].classes < 2:
-        raise InputError(f"{found[0].source}: all labels are 0; a classifier needs records of two classes.")
-    architecture.require_fit(found[0].shape, found[0].source)
-    return found
+# `convert_model`: trees as plain numbers
+
+
+def convert_model(
+    model: str | Path, *, out: str | Path, domain: str | Path | None = None
+) -> ConvertedModel:
+    """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
+
+    `model` is a pickle that you trust (reading it runs its code); `out` ends in .json. The names of its
+    columns go with it. Before the file is written, it is compared with the pickle on every row of the data
+    of the `domain`, if one is given, and on random records; where they decide differently, InputError names
+    the record.
+
+    >>> import pickle
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[18], [40]], [0, 1])
+    >>> _ = Path("tree.pkl").write_bytes(pickle.dumps(tree))
+    >>> dokimos.convert_model("tree.pkl", out="tree.json").nodes
+    3
+    """
+    return convert_trees(Path(model), Path(out), domain)

@@ -1,20 +1,28 @@
-"""`read_network`, `read_property`, and `evaluate` in exact arithmetic."""
+"""Networks, their properties and instances: read, evaluated, replayed at a point, shown and profiled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.api.suites import read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.inputs import contained
+from dokimos.core.parallel import default_jobs
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.difficulty.components import EXTRAS as EXTRAS
+from dokimos.difficulty.components import symbol as symbol
+from dokimos.difficulty.profiles import MeasuredProfile as MeasuredProfile
+from dokimos.difficulty.profiles import ProfileTask, measure_all
 from dokimos.judging.bulk import locate
 from dokimos.judging.judged_campaign import judge_entry
 from dokimos.judging.label_checks import LabelCheck, LabelChecker
 from dokimos.judging.label_tasks import OpenForm, read_open
-from dokimos.judging.verdicts import Judgement, Replay
+from dokimos.judging.verdicts import Judgement
+from dokimos.judging.verdicts import Replay as Replay
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.judging.written_points import exact_point, read_point
 from dokimos.networks.graph import Network
@@ -22,13 +30,23 @@ from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
 from dokimos.networks.semantics import exact
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.networks.summary import NetworkSummary, summarise
-from dokimos.runtimes.node_comparison import NodeComparison, compare_nodes
+from dokimos.runtimes.node_comparison import NodeComparison as NodeComparison
+from dokimos.runtimes.node_comparison import compare_nodes
+from dokimos.runtimes.sessions import NO_RUNTIME as NO_RUNTIME
 from dokimos.suites.entry import SuiteEntry, read_content
-from dokimos.suites.facts import Profile, read_facts, read_truth_form
-from dokimos.suites.folder import Suite, is_network, pair_suite, row_files
+from dokimos.suites.facts import COMPONENTS as COMPONENTS
+from dokimos.suites.facts import FOLDER, Profile, read_facts, read_truth_form
+from dokimos.suites.facts import Measurement as Measurement
+from dokimos.suites.facts import ProfileSettings as ProfileSettings
+from dokimos.suites.folder import Suite, instance_name, is_network, pair_suite, row_files
+from dokimos.suites.instance import Semantics as Semantics
 from dokimos.suites.instance import Truth
+from dokimos.suites.vnnlib.model import Box as Box
+from dokimos.suites.vnnlib.model import Conjunction as Conjunction
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.writer import box_in_words as box_in_words
+from dokimos.suites.vnnlib.writer import unsafe_in_words as unsafe_in_words
 
 
 def read_network(network: str | Path | bytes) -> Network:
@@ -269,3 +287,80 @@ def _profile(suite: Suite, entry: SuiteEntry) -> Profile | None:
         network_sha256=entry.network_sha256,
         property_sha256=entry.property_sha256,
     ).profile
+
+
+# `profile`: what makes instances hard
+
+
+#: Fewer instances than this are measured in one process, which is faster than starting others.
+WORTH_PROCESSES = 16
+
+
+@dataclass(frozen=True, repr=False)
+class ProfiledSuite(Brief):
+    """The folder of the profiles, and the outcome for each instance, in the order of the suite."""
+
+    folder: Path
+    outcomes: tuple[MeasuredProfile, ...]
+
+    @property
+    def failed(self) -> tuple[MeasuredProfile, ...]:
+        """The instances that could not be measured."""
+        return tuple(outcome for outcome in self.outcomes if outcome.profile is None)
+
+
+def profile(
+    suite: SuiteSource,
+    property: str | Path | None = None,
+    *,
+    out: str | Path | None = None,
+    settings: ProfileSettings | None = None,
+    more: bool = False,
+    jobs: int | None = None,
+    progress: ProgressCallback[MeasuredProfile] = ignore,
+) -> ProfiledSuite:
+    """Measure the difficulty profile of each instance: `dokimos profile`.
+
+    Takes a suite, or a network and its `property`. Profiles are written to `out`, or to the suite's own
+    folder of profiles. An existing profile of the same files and settings is kept. With `more`, they also
+    have components that take seconds for each instance: margins bracketed by proof, the number of linear
+    regions, the size of the smallest proof found, and the components that the paper left out.
+
+    >>> profiled = dokimos.profile("tiny")
+    >>> len(profiled.outcomes), profiled.failed
+    (2, ())
+    >>> sorted(profiled.outcomes[0].profile.components)
+    ['gradient_dimension', 'ibp_gap', 'margin', 'regions', 'unstable']
+    """
+    chosen = ProfileSettings() if settings is None else settings
+    tasks = [replace(task, more=more) for task in _tasks(suite, property, chosen, out)]
+    processes = jobs or (default_jobs() if len(tasks) >= WORTH_PROCESSES else 1)
+    outcomes: dict[str, MeasuredProfile] = {}
+    for outcome in measure_all(tasks, jobs=processes):
+        outcomes[outcome.name] = outcome
+        note = f"{outcome.name}: {_in_words(outcome)}"
+        progress(ProgressUpdate("profiling", len(outcomes), len(tasks), note, outcome))
+    return ProfiledSuite(tasks[0].out, tuple(outcomes[task.name] for task in tasks))
+
+
+def _tasks(
+    suite: SuiteSource, property: str | Path | None, settings: ProfileSettings, out: str | Path | None
+) -> list[ProfileTask]:
+    if property is not None:
+        network, asked = Path(str(suite)), Path(property)
+        name = instance_name(network.name, asked.name)
+        folder = pair_suite(network, asked).folder / FOLDER if out is None else Path(out)
+        return [ProfileTask(name, network, asked, settings, folder)]
+    if str(suite).endswith((".onnx", ".onnx.gz")):
+        raise InputError(
+            f"{suite} is a network; give its property as well: dokimos profile NETWORK PROPERTY."
+        )
+    found = read_suite(suite)
+    folder = contained(found.folder, FOLDER) if out is None else Path(out)
+    return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
+
+
+def _in_words(outcome: MeasuredProfile) -> str:
+    if outcome.profile is None:
+        return "FAILED"
+    return "already measured" if outcome.was_there else "measured"

@@ -1,38 +1,58 @@
-"""`judge`, `explain`, `report` and `audit`: the results of campaigns, ours and published ones."""
+"""`judge`, `explain`, `report`, `gate` and `audit`: the results of campaigns, ours and published ones."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from dokimos.api.arguments import as_paths
-from dokimos.campaigns.plan import CampaignSuite
+from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites, without_attacks
+from dokimos.api.suites import SuiteSource
+from dokimos.campaigns.campaign import set_runs_aside
+from dokimos.campaigns.job import remove_folder
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.parallel import default_jobs, each
+from dokimos.core.inputs import as_paths
+from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.readable import Brief, printable
+from dokimos.core.readable import Brief
 from dokimos.difficulty.explain.explanation import explain_campaigns
+from dokimos.difficulty.explain.explanation import explanation_to_json as explanation_to_json
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
-from dokimos.judging.audit.lint import SETTLING_RULES, lint_benchmark, lint_published
+from dokimos.judging.audit.lint import FAULT, lint_benchmark, lint_published
 from dokimos.judging.audit.lint import sarif as as_sarif
-from dokimos.judging.judge_instances import audited_label
+from dokimos.judging.audit.published_answers import PublishedAnswers, suites_with_results
+from dokimos.judging.baselines import read_baseline, renew_baseline, write_baseline
+from dokimos.judging.failures import FAILURES, keep_failures
+from dokimos.judging.gate import GateFinding as GateFinding
+from dokimos.judging.gate import GateFindingKind as GateFindingKind
+from dokimos.judging.gate import (
+    GateOutcome,
+    budget_in_words,
+    in_budget_order,
+    labels_behind,
+    left_out_of,
+    may_differ,
+    pass_gate,
+    second_tries,
+)
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
-from dokimos.judging.label_checks import LabelCheck
-from dokimos.judging.label_tasks import LabelTask, label_instance
-from dokimos.judging.published_results import ImportedResults, find_results, import_results
+from dokimos.judging.label_checks import LabelCheck, warn_of_labels
 from dokimos.judging.rules import rule_sets
-from dokimos.judging.verdicts import failed_label_in_words
 from dokimos.judging.written_points import write_counterexamples
 from dokimos.reports.campaign_report import CampaignReport, report_campaigns
 from dokimos.reports.page import write_file_page, write_page
-from dokimos.suites.folder import LintFinding, LintSeverity, benchmark_folders, benchmark_name, read_suite
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import LintFinding as LintFinding
+from dokimos.suites.folder import LintSeverity as LintSeverity
+from dokimos.suites.folder import benchmark_folders, benchmark_name
+from dokimos.verifiers.base import Verifier
 
 # `judge`, `explain` and `report`: the results of campaigns, which are judged once
 
@@ -90,41 +110,6 @@ def judge(
     for one in judged.campaigns:
         write_counterexamples(one.campaign.folder, one.judgements)
     return judged
-
-
-def warn_of_labels(judged: JudgedCampaigns) -> None:
-    """Log a remark for each incomplete campaign, and for each label that no answer is judged by."""
-    for (suite, instance), problem in judged.failed_labels.items():
-        _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
-    for (suite, instance), problem in judged.unchecked_labels.items():
-        _log.warning(
-            "%s/%s: its label could not be checked, so no answer is judged by it: %s",
-            suite,
-            instance,
-            problem,
-        )
-    for (suite, instance), why in judged.not_compared.items():
-        _log.warning("%s/%s: its label is proven, but not cross-checked: %s", suite, instance, why)
-    if left_out := len(judged.not_compared):
-        checked = {(j.record.suite, j.record.instance) for j in judged.judgements if j.label_check}
-        done = len(checked) - left_out
-        _log.warning("%d of the %d checked labels are also cross-checked", done, len(checked))
-    for one in judged.campaigns:
-        if one.missing:
-            _log.warning(
-                "%s: %d of %d planned runs are missing; `dokimos run` continues with them",
-                one.campaign.folder,
-                one.missing,
-                one.campaign.planned,
-            )
-    set_aside = Counter(one.plugin_proof for one in judged.judgements if one.plugin_proof)
-    for proof, count in set_aside.items():
-        runs = "1 run is" if count == 1 else f"{count} runs are"
-        _log.warning(
-            "%s unlabelled: the label is proven only by %s, which is never used against a verifier",
-            runs,
-            proof,
-        )
 
 
 def explain(
@@ -227,11 +212,133 @@ def _judged(
     return judge(campaigns, suites=suites, rules=rules, families=families, progress=progress)
 
 
+# `gate`: run, judge and report, and decide whether a verifier may pass
+
+
+#: The file in the campaign's folder that keeps what the gate saw last time.
+_LAST = "gate.json"
+
+
+def gate(
+    suites: SuiteSource | Sequence[SuiteSource],
+    verifiers: str | Verifier | Sequence[str | Verifier],
+    *,
+    out: str | Path,
+    settings: RunSettings | None = None,
+    baseline: str | Path | None = None,
+    update_baseline: bool = False,
+    budget_seconds: float | None = None,
+    fail_slower: float | None = None,
+    only: Sequence[str] = (),
+    progress: ProgressCallback[object] = ignore,
+) -> GateOutcome:
+    """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
+
+    `out` is the folder of the campaign; earlier runs of other verifiers there do not count. The same call
+    continues where it stopped, and repeats the runs of a verifier that is called differently or has another
+    version. A verifier at a place is always run again unless its version is given (``,version=…``): its
+    files do not show everything that its answers depend on. Labels are checked before an answer is right or
+    wrong by them. The files of every failure are kept in the folder `failures` in `out`. `baseline` is a
+    file that lists what was right before and which failures are expected; `update_baseline` writes it, and
+    keeps its entries for what this call did not run. `settings` say what the runs may use.
+
+    A verifier that can switch its own attack off is asked again without it where it answered `sat`: there,
+    its attack has hidden whether its proofs are right. `power` of the result says how many instances tested
+    them. With `budget_seconds`, the first instances in each suite's fixed order are run, for as long as the
+    time that the runs use leaves room for another one; the findings say how many were left out.
+    `fail_slower` closes the gate if answers take more than so many times as long as in the baseline, beyond
+    noise. `write` of the outcome writes a page, a summary and a JUnit file.
+
+    >>> outcome = dokimos.gate("tiny", "reference", out="gated")
+    >>> outcome.write(junit="junit.xml", html="gate.html")
+    >>> outcome.is_open, [finding.text for finding in outcome.findings]
+    (True, [])
+    """
+    if update_baseline and baseline is None:
+        raise InputError("Give the file to update as `baseline`.")
+    if fail_slower is not None and (baseline is None or not fail_slower >= 1):
+        raise InputError("`fail_slower` is a factor of at least 1, and needs a `baseline` to compare with.")
+    folder = Path(out)
+    settings = settings or RunSettings()
+    chosen = chosen_verifiers(verifiers)
+    is_first = update_baseline and baseline is not None and not Path(baseline).exists()
+    held = None if baseline is None or is_first else read_baseline(Path(baseline))
+    last = read_baseline(folder / _LAST) if (folder / _LAST).is_file() else None
+    wanted = campaign_suites(suites, only, progress)
+    whole = {} if only else {suite.name: {entry.name for entry in suite.instances} for suite in wanted}
+    following = without_attacks(chosen)
+    quiet = {verifier.name for verifier in following.values()}
+    names, has = {verifier.name for verifier in chosen} | quiet, ""
+    if budget_seconds is not None:
+        has = budget_in_words(budget_seconds, settings)
+        wanted = in_budget_order(wanted, budget_seconds, settings, most_runs=2 if following else 1)
+
+    entries = {
+        (each.name, entry.name): cast("SuiteEntry", entry) for each in wanted for entry in each.instances
+    }
+
+    def ask(*, again: bool) -> GateOutcome:
+        campaign = run_suites(
+            wanted,
+            chosen,
+            folder,
+            settings=settings,
+            again=again,
+            following=following,
+            budget_seconds=budget_seconds,
+            progress=progress,
+        )
+        judged = judge(folder, rules=None, progress=progress)
+        own = JudgedCampaigns(tuple(one.of_verifiers(names) for one in judged.campaigns))
+        return pass_gate(
+            own,
+            baseline=held,
+            is_updated=update_baseline,
+            last=last,
+            left_out=left_out_of(wanted, campaign, chosen, has),
+            labels=labels_behind(own, entries),
+            following=quiet,
+            fail_slower=fail_slower,
+        )
+
+    remove_folder(folder / FAILURES)
+    outcome = ask(again=may_differ(folder, (*chosen, *following.values())))
+    if held is not None and (keys := second_tries(outcome, held)):
+        set_runs_aside(
+            folder,
+            lambda record: (record.verifier, record.suite, record.instance) in keys,
+            reason="a second try, perhaps it lacked time",
+        )
+        outcome = ask(again=False)
+    outcome = keep_failures(folder, outcome, entries)
+    write_baseline(folder / _LAST, outcome.runs, before=last, instances=whole)
+    if update_baseline and baseline is not None:
+        renew_baseline(Path(baseline), outcome.runs, instances=whole)
+    return outcome
+
+
+def write_gate(
+    outcome: GateOutcome,
+    *,
+    junit: str | Path | None = None,
+    markdown: str | Path | None = None,
+    html: str | Path | None = None,
+) -> None:
+    """Write what a gate found: a JUnit file, a summary in Markdown, a page; `outcome.write` is the same.
+
+    >>> dokimos.write_gate(outcome, markdown="gate.md")
+    """
+    from dokimos.reports.exports import as_junit, as_markdown
+
+    if junit is not None:
+        write_whole(Path(junit), as_junit(outcome), what="the JUnit file")
+    if markdown is not None:
+        write_whole(Path(markdown), as_markdown(outcome), what="the summary")
+    if html is not None:
+        report(outcome.judged, html=html)
+
+
 # `audit`: what is wrong with a benchmark, and with the answers published on it
-
-
-#: How long to look for the proof of what a rule has just settled, in seconds of the processor.
-_PROOF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,6 +359,12 @@ class Audit(Brief):
         """Whether a file or a published answer is wrong; the command then exits with 1."""
         errors = any(finding.severity is LintSeverity.ERROR for finding in self.findings)
         return errors or (self.judged is not None and self.judged.is_wrong_somewhere)
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether a rule or a judgement broke off by a fault of Dokimos; the command then exits with 3."""
+        faults = any(finding.rule == FAULT.name for finding in self.findings)
+        return faults or (self.judged is not None and self.judged.has_fault)
 
     def write(
         self,
@@ -311,54 +424,13 @@ def audit(
     processes = default_jobs() if jobs is None else jobs
     suites = [] if results is None else suites_with_results(places, Path(results))
     names = tuple(benchmark_name(place) for place in places)
-    found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)), names)
-    if results is not None:
-        imported = _imported(Path(results), suites, Path(out), not_scored, progress)
-        judged = _audits_judged(Path(out), rules, processes, progress)
-        if _label(_settled_by_rules(judged, suites, found.findings, Path(out)), processes, progress):
-            judged = _audits_judged(Path(out), rules, processes, progress)
-        if label_seconds is not None:
-            _label(list(_unchecked(judged, suites, label_seconds)), processes, progress)
-            judged = _audits_judged(Path(out), rules, processes, progress)
-        findings = (*found.findings, *lint_published(imported.campaign))
-        found = Audit(findings, names, judged, imported.strangers)
-    return found
-
-
-def _unchecked(
-    judged: JudgedCampaigns, suites: Sequence[CampaignSuite], seconds: float
-) -> Iterator[LabelTask]:
-    """Every instance with an answer that nothing confirms or refutes."""
-    wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
-    for suite in suites:
-        for entry in read_suite(suite.folder).entries:
-            if (suite.name, entry.name) in wanted:
-                yield LabelTask(suite.folder, entry, seconds)
-
-
-def _settled_by_rules(
-    judged: JudgedCampaigns, suites: Sequence[CampaignSuite], findings: Sequence[LintFinding], out: Path
-) -> list[LabelTask]:
-    """Those of them that a rule settles on its way; their labels go to the campaign, not the benchmark."""
-    proven = {(one.file, one.network) for one in findings if one.rule in SETTLING_RULES}
-    names = {suite.folder: suite.name for suite in suites}
-    found = []
-    for task in _unchecked(judged, suites, _PROOF_SECONDS):
-        entry = task.entry
-        if {(str(entry.property_path), network) for network in ("", str(entry.network_path))} & proven:
-            place = audited_label(out, names[task.folder], entry.name)
-            found.append(LabelTask(place.parent, replace(entry, truth_path=place), _PROOF_SECONDS))
-    return found
-
-
-def _label(tasks: Sequence[LabelTask], jobs: int, progress: ProgressCallback[None]) -> bool:
-    """Look for the labels of these instances; whether one was found."""
-    found = False
-    for done, (index, outcome) in enumerate(each(label_instance, tasks, jobs=jobs), start=1):
-        found |= bool(outcome.label)
-        note = f"{tasks[index].entry.name}: {outcome.label or 'open'}"
-        progress(ProgressUpdate("labelling", done, len(tasks), note, None))
-    return found
+    findings = tuple(one for place in places for one in _linted(place, processes, progress))
+    if results is None:
+        return Audit(findings, names)
+    answers = PublishedAnswers(suites=suites, out=Path(out), rules=rules, jobs=processes, progress=progress)
+    imported = answers.read(Path(results), not_scored=not_scored)
+    judged = answers.judged(findings, label_seconds)
+    return Audit((*findings, *lint_published(imported.campaign)), names, judged, imported.strangers)
 
 
 def _write_page(found: Audit, path: Path) -> None:
@@ -374,50 +446,3 @@ def _linted(place: Path, jobs: int, progress: ProgressCallback[None]) -> tuple[L
         progress(ProgressUpdate(f"reading {benchmark_name(place)}", done, total, name, None))
 
     return lint_benchmark(place, jobs=jobs, linted=linted)
-
-
-def _imported(
-    results: Path,
-    suites: Sequence[CampaignSuite],
-    out: Path,
-    not_scored: Sequence[str],
-    progress: ProgressCallback[None],
-) -> ImportedResults:
-    def table_read(done: int, total: int, what: str) -> None:
-        progress(ProgressUpdate("reading results", done, total, what, None))
-
-    found = import_results(results, suites, out, not_scored=not_scored, imported=table_read)
-    if found.strangers:
-        _log.warning(
-            "%d rows of the results name files that the benchmarks do not list; the first is %s",
-            *(len(found.strangers), found.strangers[0]),
-        )
-    return found
-
-
-def _audits_judged(
-    out: Path, rules: Sequence[str] | None, jobs: int, progress: ProgressCallback[None]
-) -> JudgedCampaigns:
-    def judged_one(done: int, total: int, name: str) -> None:
-        progress(ProgressUpdate("judging", done, total, name, None))
-
-    judged = judge_campaigns([out], rules=rules, jobs=jobs, judged=judged_one)
-    warn_of_labels(judged)
-    for one in judged.campaigns:
-        write_counterexamples(one.campaign.folder, one.judgements)
-    return judged
-
-
-def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
-    """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0."""
-    wanted = {table.category for table in find_results(results)}
-    by_name: dict[str, Path] = {}
-    for place in places:
-        by_name.setdefault(benchmark_name(place), place)
-    named = {name: place for name, place in by_name.items() if name in wanted}
-    if not named:
-        raise InputError(
-            f"{results}: has results on {', '.join(sorted(wanted))}, but none on "
-            f"{', '.join(sorted(by_name))}; audit the benchmarks that the results are on."
-        )
-    return [CampaignSuite(place, read_suite(place).entries, name) for name, place in named.items()]

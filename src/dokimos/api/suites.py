@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_room, write_whole
-from dokimos.core.parallel import Cost, default_jobs, each, measured
+from dokimos.core.files import home, write_whole
+from dokimos.core.inputs import as_paths
+from dokimos.core.parallel import default_jobs, each
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
-from dokimos.suites.card import Publication, ReleaseSettings
-from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.card import ReleaseSettings
+from dokimos.suites.entry import exists
 from dokimos.suites.folder import (
     Suite,
-    benchmark_name,
     find_suite,
     is_network,
     pair_suite,
     read_suite_file,
     unlabelled_on_purpose,
 )
+from dokimos.suites.vnnlib.text import parse_decimal as parse_decimal
 
 if TYPE_CHECKING:
     from dokimos.constructions.generation import GeneratedInstance
-    from dokimos.judging.checked_entry import CheckedEntry
+    from dokimos.judging.checked_entry import CheckedEntry as CheckedEntry
     from dokimos.judging.judged_campaign import JudgedCampaigns
-    from dokimos.judging.label_tasks import LabelOutcome
-    from dokimos.runtimes.cross_check import CrossCheck
+    from dokimos.judging.label_tasks import LabelOutcome as LabelOutcome
+    from dokimos.laws.saved_proofs import CheckedProof
+    from dokimos.runtimes.cross_check import CrossCheck as CrossCheck
 
 
 # Look up a suite: the suite itself, its folder, or the name of a shipped suite
@@ -135,11 +135,11 @@ def check(
     >>> checked.is_proven, len(checked.entries)
     (True, 2)
     >>> [(entry.label, entry.kind) for entry in checked.entries]
-    [('unsat', 'slopes-and-splits'), ('sat', 'witness')]
+    [('unsat', 'linear'), ('sat', 'witness')]
     >>> [compared.runtime for compared in checked.cross_checks.values()]
     ['onnxruntime', 'onnxruntime']
     """
-    from dokimos.judging.checked_entry import check_entry
+    from dokimos.judging.checked_entry import check_and_compare
 
     if core_only and plugin_proofs:
         raise InputError(
@@ -152,9 +152,8 @@ def check(
     processes = jobs or (default_jobs() if count >= WORTH_PROCESSES else 1)
     checked: dict[int, CheckedEntry] = {}
     cross_checks: dict[str, CrossCheck] = {}
-    checker = check_entry if core_only else _plugin_checker(trusted=plugin_proofs)
-    work = partial(_check_one, checker, compare=not core_only)
-    for index, ((one, compared), cost) in each(partial(_costed, work), labelled, jobs=processes):
+    work = partial(check_and_compare, core_only=core_only, plugin_proofs=plugin_proofs)
+    for index, ((one, compared), cost) in each(work, labelled, jobs=processes):
         checked[index] = one
         if compared is not None:
             cross_checks[one.name] = compared
@@ -162,12 +161,6 @@ def check(
         progress(ProgressUpdate("checking", len(checked), count, note, one))
     entries = tuple(checked[index] for index in range(count))
     return CheckedSuite(found, entries, cross_checks, tuple(unlabelled))
-
-
-def _costed(
-    work: Callable[[SuiteEntry], tuple[CheckedEntry, CrossCheck | None]], entry: SuiteEntry
-) -> tuple[tuple[CheckedEntry, CrossCheck | None], Cost]:
-    return measured(partial(work, entry))
 
 
 def _unlabelled(suite: Suite) -> dict[str, None]:
@@ -179,40 +172,33 @@ def _unlabelled(suite: Suite) -> dict[str, None]:
     return dict.fromkeys(name for name in missing if name in unlabelled_on_purpose(suite.folder))
 
 
-def _check_one(
-    checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
-) -> tuple[CheckedEntry, CrossCheck | None]:
-    """What the checker says about an entry, and, if it is proven, the comparison with runtimes."""
-    from dokimos.judging.checked_entry import fault
+def check_proofs(
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: str | Path | None = None,
+    domain: str | Path | None = None,
+    allow_code: bool = False,
+) -> tuple[CheckedProof, ...]:
+    """Check proofs of laws again, from the law's text, the domain and the model: `dokimos check`.
 
-    checked = checker(entry)
-    if not compare or not checked.is_proven:
-        return checked, None
-    from dokimos.runtimes.cross_check import cross_check
+    `files` are proofs that `verify_law` wrote to its folder `out`. `model` and `domain` are the recorded
+    ones unless given. A domain or model that is code is loaded only where `allow_code` is true, or it is
+    given.
 
-    truth = entry.read_truth()
-    assert truth is not None
-    try:
-        compared = cross_check(entry.read_instance(), truth)
-    except Exception as error:  # a bug, which must not hide the other entries
-        return replace(checked, problem=fault(error), is_fault=True), None
-    return replace(checked, problem=compared.contradiction), compared
+    >>> [checked] = dokimos.check_proofs("proofs/older.json", allow_code=True)
+    >>> checked.problem, checked.over
+    (None, 'the whole domain')
+    """
+    from dokimos.laws.saved_proofs import check_saved
 
-
-def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:
-    """The function that checks one entry and knows about plug-ins, unlike the trusted core."""
-    from dokimos.judging.checked_entry import check_entry_naming_plugins, check_entry_with_plugins
-
-    return check_entry_with_plugins if trusted else check_entry_naming_plugins
+    none = "There is nothing to check; give a proof that `dokimos law verify` wrote."
+    return tuple(
+        check_saved(path, model=model, domain=domain, allow_code=allow_code)
+        for path in as_paths(files, none=none)
+    )
 
 
 # `release`: a suite as a folder and an archive that can be published and cited
-
-
-#: The default licence of suites that Dokimos made, which is its own.
-OWN_LICENCE = "Apache-2.0"
-#: The authors of a shipped suite, as CITATION.cff names them.
-OWN_AUTHORS = "The Dokimos maintainers"
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,13 +242,14 @@ def release(
     >>> dokimos.check("released").is_proven
     True
     """
-    from dokimos.suites.release import RESULTS, copy_suite, describe, write_archive
+    from dokimos.suites.card import publication
+    from dokimos.suites.release import RESULTS, copy_suite, describe, expect_release_room, write_archive
 
     source, folder = read_suite(suite), Path(out)
-    about = _publication(source, settings or ReleaseSettings())
+    about = publication(source, settings or ReleaseSettings())
     place = folder.absolute()
     archive = place.with_name(f"{place.name}.tar.gz")
-    _expect_room(source, folder, archive)
+    expect_release_room(source, folder, archive)
     judged = _judged(source, campaigns) if campaigns else None
     building = place.with_name(f".{place.name}.part")
     try:
@@ -296,39 +283,6 @@ def release(
     )
 
 
-def _expect_room(suite: Suite, folder: Path, archive: Path) -> None:
-    """Raise InputError unless the folder and the archive can be made without losing anything."""
-    expect_room(folder)
-    if archive.exists():
-        raise InputError(f"{archive} is already there; choose another `out`, or remove it first.")
-    if folder.resolve().is_relative_to(suite.folder.resolve()):
-        raise InputError(f"{folder} lies in the suite that is released; choose an `out` beside it.")
-
-
-def _publication(suite: Suite, settings: ReleaseSettings) -> Publication:
-    made = read_suite_file(suite.folder)
-    title, licence, version, url = settings.title, settings.licence, settings.version, settings.url
-    authors = settings.authors
-    if licence is None and made is None:
-        raise InputError(f"{suite.folder} was not made by Dokimos: give its `licence`, such as CC-BY-4.0.")
-    if not authors and made is not None and made.suite:
-        authors = (OWN_AUTHORS,)
-    if not authors:
-        raise InputError("A release names its authors; give them as `authors`.")
-    day = settings.published or datetime.now(UTC).date().isoformat()
-    try:
-        date.fromisoformat(day)
-    except ValueError:
-        raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
-    given = [text for text in (title, licence, version, *authors) if text is not None]
-    if not all(text.strip() and text.isprintable() for text in given) or not url.isprintable():
-        raise InputError("The title, licence, version, url and authors must be single lines of text.")
-    if url and not re.match(r"https?://", url):
-        raise InputError(f"`url` {url!r} is not an address; it must begin with https://.")
-    name = title or (made and made.suite) or benchmark_name(suite.folder)
-    return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
-
-
 def _judged(suite: Suite, campaigns: Sequence[str | Path]) -> JudgedCampaigns:
     """The campaigns, judged by the suite. Raises InputError if they ran on other files."""
     from dokimos.api.results import judge
@@ -357,6 +311,7 @@ def _write_results(
     folder.mkdir()
     report(judged, html=folder / "report.html", csv=folder / "tables")
     places = {suite.folder: name, **{Path(campaign): Path(campaign).name for campaign in campaigns}}
+    places |= {home(): "DOKIMOS_HOME"} | ({Path.home(): "~"} if len(Path.home().parts) > 1 else {})
     for path in files_in(folder):
         text = path.read_text(encoding="utf-8")
         for where, called in places.items():

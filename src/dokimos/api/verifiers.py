@@ -9,7 +9,7 @@ from dokimos.campaigns.doctor import try_out
 from dokimos.campaigns.settings import RunSettings
 from dokimos.verifiers.base import Finding
 from dokimos.verifiers.catalogue import CatalogueRow, catalogue, find
-from dokimos.verifiers.script_guard import allowed_environment, names_of
+from dokimos.verifiers.script_guard import allowed_environment, isolation_found, names_of
 
 _log = logging.getLogger("dokimos")
 
@@ -65,7 +65,7 @@ def install_verifier(name: str) -> InstalledVerifier:
 def diagnose_verifier(name: str, *, settings: RunSettings | None = None) -> Diagnosis:
     """Report what is wrong with a verifier on this machine, and how to fix it: `dokimos verifiers doctor`.
 
-    `settings` are as for `run`; only `pass_env` and `trust_scripts` matter.
+    `settings` are as for `run`; only `pass_env` and `trust` matter.
 
     >>> dokimos.diagnose_verifier("reference").can_be_run
     True
@@ -74,9 +74,11 @@ def diagnose_verifier(name: str, *, settings: RunSettings | None = None) -> Diag
     settings.require_variables()
     verifier = find(name)
     findings = tuple(verifier.diagnose())
-    if not settings.trust_scripts and all(finding.is_ok for finding in findings):
+    if not settings.trust and all(finding.is_ok for finding in findings):
         guard = verifier.guard()
         findings += () if guard is None else (guard,)
+    if all(finding.is_ok for finding in findings):
+        findings += (isolation_found(verifier, trust=settings.trust),)
     if verifier.is_tried_out and all(finding.is_ok for finding in findings):
         findings += try_out(verifier, settings)
     passed = allowed_environment(verifier.variables, settings.pass_env)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
@@ -58,7 +61,7 @@ class Campaign(Brief, Table):
         """How many runs it has when it is finished; published results count as finished."""
         if self.manifest.published is not None:
             return len(self.records)
-        return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
+        return sum(map(self.manifest.planned, self.manifest.verifiers))
 
     def judge(self, **options: Any) -> dokimos.JudgedCampaigns:
         """Judge every answer: `dokimos.judge`."""
@@ -128,12 +131,17 @@ def run_campaign(
     out: Path,
     settings: RunSettings,
     again: bool = False,
+    following: Mapping[str, Verifier] = MappingProxyType({}),
+    budget_seconds: float | None = None,
     resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
     """Run all verifiers on all instances of `suites`; resume if `out` holds some of the runs.
 
-    With `again`, recorded runs of these verifiers are set aside first, whatever their version.
+    With `again`, recorded runs of these verifiers are set aside first, whatever their version. `following`
+    has verifiers, by the name of another one, that are asked what that one answers `sat`. With a budget,
+    each verifier and the one that follows it take the first instances, in the order given, for as long as
+    what the runs use leaves room for another one (see `agenda`).
 
     If some runs were recorded before, `resumed` is called once before the first run, with their number and
     the total. `progress` is called in the calling thread after each run is safely recorded. However this
@@ -143,14 +151,15 @@ def run_campaign(
     """
     if not any(suite.instances for suite in suites) or not verifiers:
         raise InputError("A campaign needs at least one instance and one verifier.")
+    everyone = (*verifiers, *following.values())
     if settings.dask is None:
         settings.require_variables()
-        _require_guards(verifiers, settings)
-    elif staying := [verifier.name for verifier in verifiers if verifier.is_warm]:
+        _require_guards(everyone, settings)
+    elif staying := [verifier.name for verifier in everyone if verifier.is_warm]:
         raise InputError(f"{staying[0]} can only stay warm on this machine; leave out :warm on a cluster.")
-    by_tool = {_tool(verifier): verifier for verifier in verifiers}
-    tools = [_tool(verifier) for verifier in verifiers]
-    planned = plan(suites, tools, settings)
+    by_tool = {_tool(verifier): verifier for verifier in everyone}
+    tools, followers = list(by_tool), {verifier.name for verifier in following.values()}
+    planned = plan(suites, tools, settings, in_given_order=budget_seconds is not None)
     with _folder_errors(out):
         is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
@@ -158,43 +167,69 @@ def run_campaign(
             sync_folder(out.absolute().parent)
         contained(out, "logs").mkdir(exist_ok=True)
         with _alone(out):
+            names = {tool.name for tool in tools}
             manifest = describe(suites, tools, settings)
             if (out / "manifest.json").exists():
                 before = read_manifest(out / "manifest.json")
                 if again:
-                    names = {tool.name for tool in tools}
                     before = replace(
                         before, verifiers=tuple(tool for tool in before.verifiers if tool.name not in names)
                     )
                 manifest = merge(before, manifest, out)
                 if again:
                     _set_aside(out, lambda record: record.verifier in names, reason="run again")
-            write_manifest(manifest, out / "manifest.json")
+            others = {name: count for name, count in manifest.runs.items() if name not in names}
+            write_manifest(replace(manifest, runs=others), out / "manifest.json")
             with _work(out.absolute()), Journal(out / "journal.jsonl") as journal:
-                todo = [job for job in planned if job.id not in journal.finished]
-                if done := len(planned) - len(todo):
-                    resumed(done, len(planned))
+                agenda = Agenda(
+                    [job for job in planned if job.tool.name not in followers],
+                    follower=_followers(planned, following),
+                    records={record.job: record for record in read_journal(out / "journal.jsonl")},
+                    room_seconds=None if budget_seconds is None else budget_seconds * settings.jobs,
+                )
+                if done := agenda.recorded:
+                    resumed(done, agenda.total)
                 place = _Runner if settings.dask is None else ClusterRunner
                 runner = place(by_tool, out.absolute(), journal, settings)
                 executed = set()
-                with contextlib.closing(runner.run_all(todo)) as finished:
+                with contextlib.closing(runner.run_all(agenda)) as finished:
                     for record in finished:
                         done += 1
                         executed.add(record.job)
-                        progress(Progress(done, len(planned), record))
+                        progress(Progress(done, agenda.total, record))
             campaign = read_campaign(out)
-    _compare(planned, {job.id for job in todo}, executed, campaign)
-    return campaign
+            _compare(agenda, executed, campaign)
+            return _counted(campaign, followers if budget_seconds is None else names)
 
 
-def _compare(planned: Sequence[Job], todo: set[str], executed: set[str], campaign: Campaign) -> None:
+def _counted(campaign: Campaign, names: Collection[str]) -> Campaign:
+    """The finished campaign, whose manifest says how many runs these verifiers have."""
+    if not names:
+        return campaign
+    counts = Counter(record.verifier for record in campaign.records)
+    manifest = campaign.manifest
+    manifest = replace(manifest, runs={**manifest.runs, **{name: counts[name] for name in names}})
+    write_manifest(manifest, campaign.folder / "manifest.json")
+    return replace(campaign, manifest=manifest)
+
+
+def _followers(jobs: Sequence[Job], following: Mapping[str, Verifier]) -> dict[str, Job]:
+    """The job that follows each job, by its id: the same question to the verifier that follows."""
+    by_question = {(job.tool.name, job.suite, job.instance.name, job.repeat): job for job in jobs}
+    return {
+        job.id: by_question[following[job.tool.name].name, job.suite, job.instance.name, job.repeat]
+        for job in jobs
+        if job.tool.name in following
+    }
+
+
+def _compare(agenda: Agenda, executed: set[str], campaign: Campaign) -> None:
     """Raise InputError unless exactly what was left to do was run, and all that was planned is recorded."""
-    recorded = {record.job for record in campaign.records}
-    lost = sum(job.id not in recorded for job in planned)
-    if lost or executed != todo:
+    lost = len(agenda.due - {record.job for record in campaign.records})
+    if lost or executed != agenda.given:
         raise InputError(
-            f"{len(planned)} runs were planned, {len(executed)} of the {len(todo)} left were run, "
-            f"and {lost} are not in {campaign.folder / 'journal.jsonl'}; run the same command again."
+            f"{len(agenda.due)} runs were planned, {len(executed)} of the {len(agenda.given)} left were "
+            f"run, and {lost} are not in {campaign.folder / 'journal.jsonl'}; run the same command again."
         )
 
 
@@ -202,7 +237,7 @@ def _require_guards(verifiers: Sequence[Verifier], settings: RunSettings) -> Non
     """Raise VerifierUnavailable before the first run if a verifier's scripts would be refused later."""
     for verifier in verifiers:
         verifier.installed_version()
-        guard = None if settings.trust_scripts else verifier.guard()
+        guard = None if settings.trust else verifier.guard()
         if guard is not None and not guard.is_ok:
             raise VerifierUnavailable(guard.what)
 
@@ -227,21 +262,21 @@ class _Runner:
     journal: Journal
     settings: RunSettings
 
-    def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
+    def run_all(self, agenda: Agenda) -> Generator[RunRecord, None, None]:
         """Run all jobs, in order, several at a time; yields records as they finish."""
         cancel, jobs = threading.Event(), self.settings.jobs
         workers = WarmWorkers(self.out / "work", most=jobs)
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")
-        waiting = iter(todo)
         running: set[Future[RunRecord]] = set()
         try:
             while True:
-                while len(running) < jobs and (job := next(waiting, None)) is not None:
+                while len(running) < jobs and (job := agenda.next()) is not None:
                     running.add(pool.submit(self.run, job, cancel, workers))
                 if not running:
                     return
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
+                    agenda.ended(future.result())
                     yield future.result()
         finally:
             cancel.set()

@@ -20,7 +20,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ import msgspec
 from msgspec import Struct
 
 from dokimos import __version__
+from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.job import (
     JobTask,
     failed_record,
@@ -86,25 +87,27 @@ class ClusterRunner:
     settings: RunSettings
     _files: dict[str, Any] = field(default_factory=dict)
 
-    def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
+    def run_all(self, agenda: Agenda) -> Generator[RunRecord, None, None]:
         """Run all jobs, started in order; yields records as they finish."""
-        if not todo:
+        first = agenda.next()
+        if first is None:
             return
         with _connected(self.settings.dask or "") as client:
-            yield from self._run_all(client, todo)
+            yield from self._run_all(client, agenda, first)
 
-    def _run_all(self, client: Any, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
+    def _run_all(self, client: Any, agenda: Agenda, first: Job) -> Generator[RunRecord, None, None]:
         from distributed import as_completed
 
         campaign = uuid.uuid4().hex[:12]
-        needed = Counter(sha for job in todo for sha in _hashes(job))
+        needed = Counter(sha for job in agenda.possible for sha in _hashes(job))
         capacity = _Capacity(client)
-        waiting = iter(todo)
+        begun: Job | None = first
         running: dict[Any, Job] = {}
         finished = as_completed(loop=client.loop)
         try:
             while True:
-                while len(running) < capacity.now() and (job := next(waiting, None)) is not None:
+                while len(running) < capacity.now() and (job := begun or agenda.next()) is not None:
+                    begun = None
                     future = self._submit(client, job, campaign)
                     running[future] = job
                     finished.add(future)
@@ -121,6 +124,7 @@ class ClusterRunner:
                 if returned.proof:
                     write_whole(proof_path(self.out, job.id), returned.proof, what="the proof")
                 self.journal.finish(finished_run.record, worker=finished_run.worker or None)
+                agenda.ended(finished_run.record)
                 yield finished_run.record
         finally:
             with contextlib.suppress(Exception):

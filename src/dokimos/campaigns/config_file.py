@@ -1,7 +1,7 @@
 """`dokimos.toml`: settings for `dokimos run` and `dokimos gate` that the command line does not give.
 
     suites = ["quick", "./bench"]     # names of shipped suites, or folders
-    rules = ["exact", "vnncomp2026"]  # rule sets to score by
+    rules = ["exact", "vnncomp2026"]  # rule sets that `run` names for `judge`
 
     [[verifiers]]
     name = "marabou"                  # a name that `dokimos verifiers` lists
@@ -240,7 +240,6 @@ def settle_run(
     verifiers: Sequence[str],
     given: Mapping[str, Any],
     budget_seconds: float | None = None,
-    rules: Sequence[str] = (),
     unused: Sequence[str] = (),
 ) -> SettledRun:
     """Combine the command line and the configuration file; the command line has precedence.
@@ -260,15 +259,13 @@ def settle_run(
     if budget_seconds is None and held.budget_seconds is not None and "budget" not in unused:
         budget_seconds = held.budget_seconds
         added += ["--budget", f"{budget_seconds:g}"]
-    if not rules and held.rules and "rules" not in unused:
-        added += ["--rules", ",".join(held.rules)]
     kept = {name: getattr(held.settings, name) for name in held.given if name not in unused}
     settled = SettledRun(
         suites=tuple(suites) or held.suites,
         verifiers=tuple(tools),
         settings=RunSettings(**{**kept, **given}),
         budget_seconds=budget_seconds,
-        rules=tuple(rules) or held.rules,
+        rules=held.rules,
         added=tuple(added),
     )
     for named, what, how in (

@@ -21,16 +21,17 @@ from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Answer, VerifierAnswer, sha256
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.conversions import in_vnnlib1
+from dokimos.verifiers.execution.isolation import Room
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 from dokimos.verifiers.execution.process import Cancel, run_limited
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
-from dokimos.verifiers.script_guard import allowed_environment, names_of
+from dokimos.verifiers.script_guard import allowed_environment, names_of, room_for
 
 #: A disk with less free space than this counts as full.
 _FULL_BYTES = 1 << 16
 #: After these answers a warm process is ended; if the query was not its first, a new process gets it.
 _ODD = (Answer.ERROR, Answer.MEMOUT)
-#: Proofs larger than this are not kept.
+#: Proofs and bounds larger than this are not kept.
 _MOST_PROOF_BYTES = 64 << 20
 
 
@@ -104,6 +105,16 @@ def proof_beside(log: Path) -> Path:
     return log.with_name(f"{log.stem}.proof.json")
 
 
+def bounds_path(folder: Path, job: str) -> Path:
+    """The path of the bounds that the verifier wrote with the `unsat` of a job; it may not exist."""
+    return bounds_beside(log_path(folder, job))
+
+
+def bounds_beside(log: Path) -> Path:
+    """The path of the bounds of a run, from the path of its log."""
+    return log.with_name(f"{log.stem}.bounds.npz")
+
+
 def now() -> str:
     """The present time, in the format of records."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -139,7 +150,7 @@ def perform(
     record says so. The folder is removed afterwards.
 
     Raises InputError if the verifier ended in an error and the disk is full: the full disk may be the
-    cause. A proof that the verifier wrote for its `unsat` is kept next to the log.
+    cause. A proof and bounds that the verifier wrote with its `unsat` are kept next to the log.
 
     A verifier that stays warm is asked through one of `workers`; without workers, it is started like any
     other.
@@ -162,11 +173,13 @@ def perform(
         invocation = verifier.command(query)
         invocation.write_files(folder)
         passed = allowed_environment(verifier.variables, task.settings.pass_env)
+        room = room_for(verifier, invocation, task.limits, trust=task.settings.trust)
         if workers is None or not verifier.is_warm:
-            outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel), 0
+            outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel, room), 0
         else:
+            room = room and replace(room, writes=(*room.writes, work.absolute()))
             outcome, warm = _ask_warm(
-                workers, verifier, invocation, query, passed, task.limits, log, cancel
+                workers, verifier, invocation, query, passed, task.limits, log, cancel, room
             )
         answer = verifier.answer(outcome, query, log)
         if answer.answer is Answer.ERROR and _is_full(base):
@@ -175,7 +188,8 @@ def perform(
                 "does not count; free some space and resume."
             )
         if answer.answer is Answer.UNSAT:
-            _keep_proof(query.certificate, proof_beside(log))
+            _keep(query.certificate, proof_beside(log), what="the proof")
+            _keep(query.bounds, bounds_beside(log), what="the bounds")
         answer = _with_remark(answer, zip(copies, (network, property_), strict=True))
     finally:
         remove_folder(base)
@@ -183,10 +197,10 @@ def perform(
     return replace(
         record,
         variables=names_of(passed),
-        guard=invocation.guard,
+        guard="; ".join(filter(None, (room.means() if room else "", invocation.guard))),
         warm=warm,
         pass_env=task.settings.pass_env,
-        trust_scripts=task.settings.trust_scripts,
+        trust_scripts=task.settings.trust,
     )
 
 
@@ -197,6 +211,7 @@ def _run_cold(
     limits: Limits,
     log: Path,
     cancel: Cancel,
+    room: Room | None,
 ) -> Outcome:
     """Start a process for this query only."""
     return run_limited(
@@ -206,6 +221,7 @@ def _run_cold(
         cwd=query.folder,
         environment={**passed, "TMPDIR": str(query.folder), **invocation.environment},
         cancel=cancel,
+        room=room,
     )
 
 
@@ -218,11 +234,12 @@ def _ask_warm(
     limits: Limits,
     log: Path,
     cancel: Cancel,
+    room: Room | None,
 ) -> tuple[Outcome, int]:
     """Ask a process that stays warm; also returns how many queries it has had, with this one."""
     border = invocation.start_words
     return workers.ask(
-        WarmStart.of(invocation.command[:border], {**passed, **invocation.environment}, limits),
+        WarmStart.of(invocation.command[:border], {**passed, **invocation.environment}, limits, room),
         invocation.command[border:],
         folder=query.folder,
         log=log,
@@ -231,13 +248,13 @@ def _ask_warm(
     )
 
 
-def _keep_proof(written: Path, place: Path) -> None:
-    """Keep a proof that a verifier wrote, if it is a regular file in its folder and not too large."""
+def _keep(written: Path, place: Path, *, what: str) -> None:
+    """Keep a file that a verifier wrote, if it is a regular file in its folder and not too large."""
     try:
         content = read_regular(contained(written.parent, written.name), most_bytes=_MOST_PROOF_BYTES)
     except (OSError, InputError):
         return
-    write_whole(place, content, what="the proof")
+    write_whole(place, content, what=what)
 
 
 def _with_remark(answer: VerifierAnswer, copies: Iterable[tuple[Path, bytes]]) -> VerifierAnswer:
@@ -261,7 +278,7 @@ def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path)
         threads=limits.threads,
         cpu_seconds=limits.cpu_seconds,
         origin=task.origin,
-        trust_scripts=task.settings.trust_scripts,
+        trust=task.settings.trust,
     )
 
 

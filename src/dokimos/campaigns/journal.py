@@ -48,9 +48,10 @@ class RunRecord:
     `outputs` are the network's outputs at the witness according to the verifier, if it gives them. `limits`
     are those of this run, and `enforced_by` says how they were enforced; published runs have neither.
     `variables` are the names, never the values, of the user's environment variables that the verifier got,
-    and `pass_env` those that `--pass-env` named. `guard` says what kept its own scripts away from the
-    user's processes; `trust_scripts`: the user wanted no guard. `warm` is the number of this query among
-    those of a process that stays warm (from 1); 0 if the process was started for this query only.
+    and `pass_env` those that `--pass-env` named. `guard` says how it was isolated, and what kept its own
+    scripts from harm; `trust_scripts`: the user wanted neither (`--trust`). `warm` is the number of this
+    query among those of a process that stays warm (from 1); 0 if the process was started for this query
+    only.
     """
 
     job: str

@@ -85,7 +85,8 @@ class Manifest:
     """Everything that was fixed when the campaign started.
 
     `own_timeouts`: whether every instance had the time limit of its suite, instead of that in `limits`.
-    `published` is the source of runs that others published; None for runs of our own.
+    `published` is the source of runs that others published; None for runs of our own. `runs` says how many
+    runs the verifiers have that were not to run on every instance: written when the last one has ended.
     """
 
     created_at: str
@@ -98,6 +99,11 @@ class Manifest:
     own_timeouts: bool
     repeat: Count
     published: PublishedSource | None = None
+    runs: dict[str, Count] = field(default_factory=dict)
+
+    def planned(self, tool: Tool) -> int:
+        """How many runs a verifier has when the campaign is finished."""
+        return self.runs.get(tool.name, len(self.instances) * self.repeat)
 
     @property
     def settings(self) -> RunSettings:
@@ -276,9 +282,12 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
     """Write the manifest completely or not at all."""
+    written = strict_json.plain(manifest)
+    if not manifest.runs:
+        del written["runs"]
     write_whole(
         path,
-        strict_json.write({"schema": SCHEMA, **strict_json.plain(manifest)}),
+        strict_json.write({"schema": SCHEMA, **written}),
         what="the manifest",
         durable=True,
     )

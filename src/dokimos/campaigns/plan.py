@@ -99,31 +99,40 @@ def plan(
     suites: Sequence[CampaignSuite],
     tools: Sequence[Tool],
     settings: RunSettings,
+    *,
+    in_given_order: bool = False,
 ) -> tuple[Job, ...]:
     """All jobs, interleaved so that stopping anywhere leaves a fair comparison.
 
     Repetitions come one after the other. Within a repetition, families take turns, so that none is left for
     the end; each instance is given to all tools before the next one, and the tool that goes first rotates.
+    With `in_given_order`, instances come in the order of their suites, which take turns, each with all its
+    repetitions: for a budget, of which the first instances use what they need.
     """
     _require_distinct("suite", [suite.name for suite in suites])
     for suite in suites:
         _require_distinct("instance", [instance.name for instance in suite.instances])
     _require_distinct("verifier", [tool.name for tool in tools])
     occurrence = _occurrences(suites)
+    turns = list(enumerate(_take_turns(suites, by_family=not in_given_order)))
+    rounds = range(settings.repeat)
+    if in_given_order:
+        order = [(turn, number) for turn in turns for number in rounds]
+    else:
+        order = [(turn, number) for number in rounds for turn in turns]
     jobs = []
-    for round_number in range(settings.repeat):
-        for k, (suite_name, instance) in enumerate(_families_take_turns(suites)):
-            first = (k + round_number) % len(tools) if tools else 0
-            limits = settings.limits(instance.timeout_seconds)
-            for tool in (*tools[first:], *tools[:first]):
-                identity = job_id(
-                    instance,
-                    tool,
-                    limits=limits,
-                    repeat=round_number,
-                    occurrence=occurrence[suite_name, instance.name],
-                )
-                jobs.append(Job(identity, suite_name, instance, tool, round_number, limits))
+    for (k, (suite_name, instance)), round_number in order:
+        first = (k + round_number) % len(tools) if tools else 0
+        limits = settings.limits(instance.timeout_seconds)
+        for tool in (*tools[first:], *tools[:first]):
+            identity = job_id(
+                instance,
+                tool,
+                limits=limits,
+                repeat=round_number,
+                occurrence=occurrence[suite_name, instance.name],
+            )
+            jobs.append(Job(identity, suite_name, instance, tool, round_number, limits))
     return tuple(jobs)
 
 
@@ -160,10 +169,12 @@ def _occurrences(suites: Sequence[CampaignSuite]) -> dict[tuple[str, str], int]:
     return numbers
 
 
-def _families_take_turns(suites: Sequence[CampaignSuite]) -> list[tuple[str, CampaignInstance]]:
-    families: dict[tuple[str, str], list[tuple[str, CampaignInstance]]] = {}
+def _take_turns(suites: Sequence[CampaignSuite], *, by_family: bool) -> list[tuple[str, CampaignInstance]]:
+    """All instances; suites take turns, or the families of each."""
+    groups: dict[tuple[str, str], list[tuple[str, CampaignInstance]]] = {}
     for suite in suites:
         for instance in suite.instances:
-            families.setdefault((suite.name, instance.family), []).append((suite.name, instance))
-    rounds = zip_longest(*families.values())
+            family = instance.family if by_family else ""
+            groups.setdefault((suite.name, family), []).append((suite.name, instance))
+    rounds = zip_longest(*groups.values())
     return [pair for turn in rounds for pair in turn if pair is not None]

@@ -22,8 +22,8 @@ class RunSettings:
     numerical libraries are asked to use. `jobs` runs go at a time on this machine, or, with the address
     of a scheduler in `dask`, as many as its workers have threads. Each verifier runs `repeat` times on each
     instance. Verifiers get only the environment variables on an allow-list and those that `pass_env`
-    names (on a cluster, with the worker's own values); `trust_scripts` runs the scripts of tools in folders
-    without a guard.
+    names (on a cluster, with the worker's own values). Where the system allows it, verifiers are isolated:
+    without a network, and with nothing to write but their folder; `trust` runs them as they are.
 
     >>> dokimos.RunSettings(timeout_seconds=60, jobs=2).memory_bytes
     4000000000
@@ -37,7 +37,7 @@ class RunSettings:
     repeat: int = 1
     dask: str | None = None
     pass_env: tuple[str, ...] = ()
-    trust_scripts: bool = False
+    trust: bool = False
 
     def __post_init__(self) -> None:
         for name in ("timeout_seconds", "memory_bytes", "cpu_seconds", "threads", "jobs", "repeat"):

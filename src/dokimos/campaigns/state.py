@@ -72,7 +72,7 @@ def glance(folder: Path, now: datetime) -> Glance:
     """The present state of the campaign in `folder`. Raises UnreadableFile if there is none."""
     manifest = read_manifest(folder / "manifest.json")
     history = read_history(folder / "journal.jsonl")
-    planned = {tool.name: len(manifest.instances) * manifest.repeat for tool in manifest.verifiers}
+    planned = {tool.name: manifest.planned(tool) for tool in manifest.verifiers}
     if manifest.published is not None:  # missing runs of published results will never be done
         recorded = Counter(record.verifier for record in history.records)
         planned = {tool.name: recorded[tool.name] for tool in manifest.verifiers}

@@ -177,6 +177,11 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Models": {
         "law": Entry("Write laws for a model; test, prove and repair them.", commands=_LAW),
+        "monotone": Entry(
+            "Prove that a model rises or falls with features, or refute it.",
+            "law_verify:monotone",
+            "monotone trees.pkl --data ages.csv --feature age=1",
+        ),
         "train": Entry(
             "Train a reference architecture, plainly or to be robust.",
             "properties:train",

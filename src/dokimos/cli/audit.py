@@ -14,7 +14,7 @@ from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
-    from dokimos.suites.folder import LintFinding
+    from dokimos.api.results import LintFinding
 
 
 # `dokimos audit`: what is wrong with a benchmark, and with the answers published on it
@@ -59,12 +59,12 @@ def audit(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
+    from dokimos.api.results import LintSeverity
     from dokimos.cli.output import listed, one_interrupt, progress_bar
     from dokimos.core.files import expect_writable
     from dokimos.core.readable import parse_seconds, printable
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.published import Penalties, file_headline, file_rows, file_table
-    from dokimos.suites.folder import LintSeverity
 
     for path in (html, json_file, sarif):
         if path is not None:
@@ -100,8 +100,10 @@ def audit(
             said.line(
                 f"{out}: {count} published answer{'s' * (count != 1)}; now: dokimos judge {quote(str(out))}"
             )
-            if audited.judged.failed_labels:
+            if audited.judged.failed_labels and not audited.has_fault:
                 raise typer.Exit(2)
+        if audited.has_fault:
+            raise typer.Exit(3)
         if audited.is_wrong_somewhere:
             raise typer.Exit(1)
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dokimos.judging.checked_entry import CheckedEntry
-    from dokimos.judging.label_tasks import LabelOutcome
+    from dokimos.api.suites import CheckedEntry, LabelOutcome
 
 
 def check(
@@ -152,7 +151,7 @@ def label(
     with printout("label", as_json) as out:
         out.table("instances", found.outcomes, _label_table(found.labelled) if found.labelled else None)
         for outcome in found.open:
-            if outcome.is_unreadable:
+            if outcome.is_unreadable or outcome.is_fault:
                 say(f"{outcome.name}: {outcome.reason}")
             else:
                 out.line(_open_in_words(outcome))
@@ -160,8 +159,8 @@ def label(
         parts = ", ".join(f"{counts[word]} {word}" for word in ("sat", "unsat", "open") if counts[word])
         what = "1 instance" if len(found.outcomes) == 1 else f"{len(found.outcomes)} instances"
         out.line(f"{found.suite.folder}: {what}: {parts}")
-        if any(outcome.is_unreadable for outcome in found.outcomes):
-            raise typer.Exit(2)
+        if any(outcome.is_unreadable or outcome.is_fault for outcome in found.outcomes):
+            raise typer.Exit(3 if any(outcome.is_fault for outcome in found.outcomes) else 2)
 
 
 def _label_table(labelled: Sequence[LabelOutcome]) -> Table:

@@ -5,6 +5,7 @@ A shell calls `dokimos` itself, with an environment variable (`_DOKIMOS_COMPLETE
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -33,47 +34,29 @@ def completion(
     typer.echo(script)
 
 
-def _complete(kind: str, incomplete: str, *, several: bool = False) -> list[str]:
-    """The names of this kind that begin like the word; with `several`, like the last in a list."""
-    from dokimos.api.names import NameKind, known_names
+def _names(kind: str, *, several: bool = False) -> Callable[[str], list[str]]:
+    """What completes a word to the names of a kind; with `several`, the last in a list with commas."""
 
-    before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-    return [f"{before}{comma}{name}" for name in known_names(NameKind(kind)) if name.startswith(last)]
+    def names(incomplete: str) -> list[str]:
+        from dokimos.api.arguments import known_names
+
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        return [f"{before}{comma}{name}" for name in known_names(kind) if name.startswith(last)]
+
+    return names
+
+
+shipped_suite_names = _names("suite")
+family_names = _names("family")
+verifier_names = _names("verifier")
+data_set_names = _names("data set")
+attack_names = _names("attack", several=True)
+rule_set_names = _names("rule set", several=True)
 
 
 def suite_names(incomplete: str) -> list[str]:
     """Shipped suites, and folders."""
-    return _complete("suite", incomplete) + _folders(incomplete)
-
-
-def shipped_suite_names(incomplete: str) -> list[str]:
-    """Shipped suites."""
-    return _complete("suite", incomplete)
-
-
-def family_names(incomplete: str) -> list[str]:
-    """Families of instances."""
-    return _complete("family", incomplete)
-
-
-def verifier_names(incomplete: str) -> list[str]:
-    """Verifiers of the catalogue."""
-    return _complete("verifier", incomplete)
-
-
-def data_set_names(incomplete: str) -> list[str]:
-    """Data sets."""
-    return _complete("data set", incomplete)
-
-
-def attack_names(incomplete: str) -> list[str]:
-    """Attacks, separated by commas."""
-    return _complete("attack", incomplete, several=True)
-
-
-def rule_set_names(incomplete: str) -> list[str]:
-    """Rule sets, separated by commas."""
-    return _complete("rule set", incomplete, several=True)
+    return shipped_suite_names(incomplete) + _folders(incomplete)
 
 
 def _folders(incomplete: str) -> list[str]:

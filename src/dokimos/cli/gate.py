@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
+from dokimos.cli.completion import suite_names, verifier_names
 from dokimos.cli.options import (
     ConfigFile,
     Given,
@@ -19,7 +19,7 @@ from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
-    from dokimos.judging.gate import GateFinding
+    from dokimos.api.results import GateFinding
 
 
 # `dokimos gate`: one command for CI, with an exit code that means something
@@ -60,22 +60,25 @@ def gate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Run only as many instances as fit into this time by their time limits, such as 1m, "
-            "10m or 1h; the most telling come first."
+            help="Run as many instances as this time has room for, such as 1m, 10m or 1h; the most telling "
+            "come first."
+        ),
+    ] = None,
+    fail_slower: Annotated[
+        float | None,
+        typer.Option(
+            help="Fail if right answers take more than so many times as long as in the baseline, such as "
+            "1.5, beyond noise.",
+            min=1,
         ),
     ] = None,
     given: Given = None,
-    rules: Annotated[
-        str,
-        typer.Option(
-            help="Rule sets to show on the page; they do not affect the exit code.",
-            autocompletion=rule_set_names,
-        ),
-    ] = "",
     only: Only = None,
     as_json: Json = False,
 ) -> None:
     """Run verifiers on suites, judge their answers, and fail if a verifier may not pass.
+
+    A tool that can switch its own attack off is asked again without it where it answered `sat`.
 
     Exit code 1 for a wrong answer, or a `sat` without a witness, that the baseline does not expect; for
     missing runs; for a verifier of which no answer on a suite can be judged; and for an answer that was
@@ -83,9 +86,9 @@ def gate(
     contradicts one whose check did not end.
     """
     import dokimos
-    from dokimos.cli.output import listed, one_interrupt, progress_bar
+    from dokimos.api.results import GateFindingKind
+    from dokimos.cli.output import one_interrupt, progress_bar
     from dokimos.core.files import expect_writable, write_whole
-    from dokimos.judging.gate import GateFindingKind
     from dokimos.reports.exports import headline, in_order
 
     for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
@@ -93,9 +96,7 @@ def gate(
             expect_writable(path, what=what, example="gate.xml", made=out)
             if path.is_file():
                 write_whole(path, "", what=f"the {what}")  # not what an earlier gate said
-    taken = settled(
-        config, suite, verifier, given=given or {}, budget=budget, rules=listed(rules), unused=()
-    )
+    taken = settled(config, suite, verifier, given=given or {}, budget=budget, unused=())
     with progress_bar("running") as show, one_interrupt():
         outcome = dokimos.gate(
             taken.suites,
@@ -105,7 +106,7 @@ def gate(
             baseline=baseline,
             update_baseline=update_baseline,
             budget_seconds=taken.budget_seconds,
-            rules=taken.rules,
+            fail_slower=fail_slower,
             only=only or (),
             progress=show,
         )
@@ -117,6 +118,9 @@ def gate(
             said.line(f"{'FAIL' if finding.kind.fails else 'note'}  {finding.kind.value}: {finding.text}")
             if finding.run is not None and finding.kind.fails and finding.run in outcome.replays:
                 said.line(f"      {outcome.replays[finding.run]}")
+        said.table("power", outcome.power)
+        for each in outcome.power:
+            said.line(f"power  {each.in_words}")
         said.line(headline(outcome))
         if any(outcome.of_kind(kind) for kind in (GateFindingKind.LABEL, GateFindingKind.CONTRADICTED)):
             raise typer.Exit(2)
@@ -165,7 +169,7 @@ def install(
     echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
 
 
-@run_options("pass_env", "trust_scripts")
+@run_options("pass_env", "trust")
 def doctor(
     name: Annotated[
         str,

@@ -43,6 +43,9 @@ def generate(
             help="How many instances to make, each with its twin (default: 1).", min=1, max=100_000
         ),
     ] = None,
+    labels: Annotated[
+        str, typer.Option(help="unsat: without the twins; sat: the twins alone (default: both).")
+    ] = "unsat,sat",
     disguise: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +84,7 @@ def generate(
             seed=seed,
             count=count,
             settings=dokimos.GenerateSettings(
+                labels=tuple(listed(labels)),
                 disguise=tuple(listed(disguise or "")),
                 lock=lock,
                 timeout_seconds=timeout,

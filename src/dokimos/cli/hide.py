@@ -29,7 +29,8 @@ def hide(
         ),
     ] = "lock",
     arch: Annotated[
-        str, typer.Option(help="cnn1, cnn2, cnn3, avgpool, tanh, sigmoid, mlp4, mlp5 or vit.")
+        str,
+        typer.Option(help="cnn1, cnn2, cnn3, avgpool, avgpool-border, tanh, sigmoid, mlp4, mlp5 or vit."),
     ] = "cnn1",
     input_: Annotated[str, typer.Option("--input", help="The shape of an input, such as 1x5x5.")] = "1x5x5",
     epsilon: Annotated[
@@ -48,15 +49,41 @@ def hide(
     ] = 7,
     model: Annotated[str, typer.Option(help="Graft locks onto this network (.onnx).")] = "",
     data: Annotated[str, typer.Option(help="With --model: the points (.npz or .npy, array x).")] = "",
+    recipe: Annotated[
+        str, typer.Option(help="How the trained tier trains: quick, or paper as SoundnessBench's code.")
+    ] = "quick",
     epochs: Annotated[
-        int, typer.Option(help="For how many epochs the trained tier is trained.", min=1)
-    ] = 400,
+        int | None, typer.Option(help="For how many epochs (quick: 400, paper: 5000).", min=1)
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option(help="Restarts of each attack in training (20, 150).", min=1)
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of each attack in training (20, 150).", min=1)
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="How many perturbations of each point are kept (300).", min=1)
+    ] = None,
+    lead: Annotated[
+        float | None, typer.Option(help="By how much the wrong class may lead at a plant, λ (0.01).")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="The highest learning rate, after 2/5 of the epochs (planted: 2e-5, paper: 1e-3)."
+        ),
+    ] = None,
+    corner: Annotated[
+        bool | None,
+        typer.Option("--corner/--interior", help="Where counterexamples are planted (paper: corner)."),
+    ] = None,
     filter_: Annotated[
         str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
     ] = "quick",
     start: Annotated[
-        str, typer.Option(help="Where training starts: planted, with bumps; random, as in the paper.")
-    ] = "planted",
+        str | None,
+        typer.Option(help="Where training starts: planted, with bumps (quick); random (paper)."),
+    ] = None,
     prove: Annotated[str, typer.Option(help="Time for proving a point robust, such as 5s.")] = "5s",
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
@@ -114,7 +141,14 @@ def hide(
         weight=weight,
         model=model,
         data=data,
+        recipe=recipe,
         epochs=epochs,
+        restarts=restarts,
+        steps=steps,
+        window=window,
+        lead=lead,
+        learning_rate=rate,
+        corner=corner,
         filter=filter_,
         start=start,
         prove_seconds=parse_seconds(prove),

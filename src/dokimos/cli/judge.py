@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from dokimos.api.arguments import known_names
 from dokimos.cli.completion import rule_set_names
 from dokimos.cli.options import Families, MovedSuites
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
-from dokimos.judging.rules import RULE_SETS
+
+_SHIPPED = known_names("rule set", shipped=True)
 
 # `dokimos judge`: which answers are right, which are wrong, and the evidence
 
@@ -23,7 +25,7 @@ def judge(
     rules: Annotated[
         str,
         typer.Option(
-            help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's.",
+            help=f"Score by these rule sets: {','.join(_SHIPPED)}, or a plug-in's.",
             autocompletion=rule_set_names,
         ),
     ] = "",
@@ -49,7 +51,7 @@ def judge(
             out.tables(printed_tables(findings, Command.JUDGE))
         out.shown(terminal_lines(findings, Command.JUDGE))
         if judged.failed_labels:
-            raise typer.Exit(2)
+            raise typer.Exit(3 if judged.has_fault else 2)
         if judged.is_wrong_somewhere:
             raise typer.Exit(1)
 
@@ -80,7 +82,7 @@ def explain(
     with progress_bar("judging") as show:
         judged = dokimos.judge(run, suites=suite or (), families=families, progress=show)
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
-    from dokimos.difficulty.explain.explanation import explanation_to_json
+    from dokimos.api.results import explanation_to_json
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command, printed_tables, terminal_lines
 

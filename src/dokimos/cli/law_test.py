@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +15,13 @@ from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
+    from dokimos.api.law_proofs import RepairedModel
     from dokimos.api.laws import TestedLaw, TestedLaws
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.laws.repair.repair import RepairedModel
 
+
+#: The most tests of a law, however much time there is.
+_MOST_TESTS = 20_000_000
 
 # `dokimos law test`: tests laws on a model
 
@@ -29,7 +33,9 @@ def test(
         typer.Option(help="The model: NAME.onnx, NAME.pkl or FILE.py:NAME (default: the domain's own)."),
     ] = None,
     domain: DomainOption = None,
-    budget: Annotated[int, typer.Option(help="How many tests to run of each law.", min=1)] = 5000,
+    budget: Annotated[
+        str, typer.Option(help="How many tests to run of each law, or for how long: 5000, 60s or 5m.")
+    ] = "5000",
     seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
     source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
     exhaustive: Annotated[
@@ -64,11 +70,11 @@ def test(
     if model is None:
         one_thread()  # the domain may train its own model
     import dokimos
+    from dokimos.api.laws import LawSettings
     from dokimos.cli.output import say
-    from dokimos.laws.engine.law_results import LawSettings
 
     settings = LawSettings(
-        budget=budget,
+        **_budget(budget),
         seed=seed,
         source=source,
         exhaustive=exhaustive,
@@ -100,8 +106,20 @@ def test(
         raise typer.Exit(1)
 
 
+def _budget(text: str) -> dict[str, Any]:
+    """A number of tests, or a time. Raises InputError."""
+    from dokimos.core.errors import InputError
+    from dokimos.core.readable import parse_seconds
+
+    if re.fullmatch("[1-9][0-9]{0,8}", text):
+        return {"budget": int(text)}
+    if not text.endswith(("s", "m", "h")):
+        raise InputError(f"--budget {text}: give a number of tests, such as 5000, or a time, such as 60s.")
+    return {"budget": _MOST_TESTS, "seconds": parse_seconds(text)}
+
+
 def _show(tested: TestedLaw, shown: int) -> None:
-    from dokimos.laws.reporting.terminal import summary
+    from dokimos.api.laws import summary
 
     echo(summary(tested.result, shown=shown))
     if tested.saved is not None:
@@ -144,11 +162,8 @@ def repair(
     from rich.text import Text
 
     import dokimos
+    from dokimos.api.law_proofs import LawAnswer, RepairSettings, RepairWay, VerifySettings, repair_table
     from dokimos.core.errors import InputError
-    from dokimos.laws.proving.results import LawAnswer, VerifySettings
-    from dokimos.laws.repair.repair import RepairSettings
-    from dokimos.laws.repair.repair_task import RepairWay
-    from dokimos.laws.reporting.terminal import repair_table
 
     if way not in [each.value for each in RepairWay]:
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")

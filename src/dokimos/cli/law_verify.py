@@ -17,11 +17,15 @@ from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
 from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
-    from dokimos.api.law_export import AskedLaw
-    from dokimos.api.law_proofs import VerifiedLaw, VerifiedRows
+    from dokimos.api.law_proofs import (
+        AskedLaw,
+        LawDecision,
+        RowsDecision,
+        VerifiedLaw,
+        VerifiedRows,
+        VerifySettings,
+    )
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.laws.proving.results import LawDecision, VerifySettings
-    from dokimos.laws.proving.row_files import RowsDecision
 
 
 # `dokimos law verify`: decide laws for every case
@@ -66,8 +70,8 @@ def verify(
     """
     if model is None:
         one_thread()  # the domain may train its own model
+    from dokimos.api.law_proofs import VerifySettings
     from dokimos.cli.output import starting_over
-    from dokimos.laws.proving.results import VerifySettings
 
     expect_rows(rows, tolerance, free)
     limit = seconds if seconds is not None else 60.0 if rows is None or verifier is not None else 10.0
@@ -86,7 +90,7 @@ def _verify(
     laws: list[Path], model: str | None, domain: str | None, settings: VerifySettings, out: Path | None
 ) -> None:
     import dokimos
-    from dokimos.laws.proving.results import LawAnswer
+    from dokimos.api.law_proofs import LawAnswer
 
     def progress(update: ProgressUpdate[VerifiedLaw]) -> None:
         _show(update.item)
@@ -114,8 +118,8 @@ def _ask(
     out: Path | None,
 ) -> None:
     import dokimos
+    from dokimos.api.law_proofs import LawAnswer
     from dokimos.core.errors import InputError
-    from dokimos.laws.proving.results import LawAnswer
 
     if out is not None:
         raise InputError("--out: what a verifier says comes with no proof to write; leave out --out.")
@@ -135,7 +139,7 @@ def _ask(
 
 
 def _show_asked(one: AskedLaw) -> None:
-    from dokimos.laws.proving.results import LawAnswer
+    from dokimos.api.law_proofs import LawAnswer
 
     took = f"{one.seconds:.1f} s"
     match one.answer:
@@ -158,7 +162,7 @@ def _verify_rows(
     out: Path | None,
 ) -> None:
     import dokimos
-    from dokimos.laws.reporting.terminal import rows_words
+    from dokimos.api.law_proofs import rows_words
 
     def progress(update: ProgressUpdate[VerifiedRows | None]) -> None:
         if update.item is None:
@@ -209,8 +213,7 @@ def shares(text: str) -> list[Fraction]:
 
 
 def _show(verified: VerifiedLaw) -> None:
-    from dokimos.laws.proving.results import LawAnswer
-    from dokimos.laws.reporting.terminal import decision_words
+    from dokimos.api.law_proofs import LawAnswer, decision_words
 
     echo(in_options(decision_words(verified.decision)))
     if verified.saved is not None:
@@ -221,10 +224,49 @@ def _show(verified: VerifiedLaw) -> None:
 
 def _check(decision: LawDecision | RowsDecision) -> str:
     """The command that checks what was saved again, up to the name of the file."""
-    from dokimos.laws.models.lookup import is_code
+    from dokimos.api.law_proofs import is_code
 
     own = (decision.domain.place or "").endswith(".py") or is_code(decision.model.name)
     return "dokimos check" + " --allow-code" * own
+
+
+# `dokimos monotone`: what a model rises or falls with
+
+
+def monotone(
+    model: Annotated[str, typer.Argument(help="A file of the model, or FILE.py:NAME.")],
+    data: Annotated[Path, typer.Option(help="A CSV file: its ranges are the set of records.")],
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=1 (rises) or NAME=-1 (falls); by default what the model was fitted with."),
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="A column that is not an input of the model.")] = None,
+    seconds: Annotated[float, typer.Option(help="CPU seconds for each feature.", min=0.001)] = 60.0,
+    no_code: NoCode = False,
+) -> None:
+    """Prove that a model rises or falls with features. Exit code 0 if all is proven, else 1."""
+    import dokimos
+    from dokimos.api.law_proofs import VerifySettings
+    from dokimos.core.errors import InputError
+
+    asked: dict[str, int] = {}
+    for each in feature or ():
+        name, _, sign = each.rpartition("=")
+        if sign.lstrip("+") not in ("1", "-1") or not name:
+            raise InputError(
+                f"--feature {each}: give NAME=1 if the model should rise, NAME=-1 if it should fall."
+            )
+        asked[name] = int(sign)
+    found = dokimos.monotone(
+        model,
+        data,
+        asked or None,
+        target=target,
+        settings=VerifySettings(seconds=seconds, allow_code=not no_code),
+        progress=lambda update: echo(in_options(update.note)),
+    )
+    if not found.is_proven:
+        raise typer.Exit(1)
 
 
 # `dokimos law export`: laws as instances for any verifier
@@ -271,8 +313,8 @@ def export(
     if model is None:
         one_thread()  # the domain may train its own model
     import dokimos
+    from dokimos.api.law_proofs import VerifySettings
     from dokimos.cli.output import progress_bar, say
-    from dokimos.laws.proving.results import VerifySettings
 
     expect_rows(rows, tolerance, free)
     with progress_bar("exporting") as progress:

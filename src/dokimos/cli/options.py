@@ -13,7 +13,7 @@ import typer
 from dokimos.cli.completion import suite_names
 
 if TYPE_CHECKING:
-    from dokimos.campaigns.config_file import SettledRun
+    from dokimos.api.campaigns import SettledRun
 
 
 # Arguments and options that several commands on suites and campaigns share
@@ -114,12 +114,12 @@ _RUN_OPTIONS: dict[str, tuple[str, Any]] = {
             ),
         ],
     ),
-    "trust_scripts": (
-        "trust_scripts",
+    "trust": (
+        "trust",
         Annotated[
             bool,
             typer.Option(
-                "--trust-scripts", help="Run the scripts of tools in folders as they are, without a guard."
+                "--trust", help="Run verifiers as they are: not isolated, scripts without a guard."
             ),
         ],
     ),
@@ -152,7 +152,7 @@ def run_options(*names: str) -> Callable[[Command], Command]:
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=False if name == "trust_scripts" else None,
+                default=False if name == "trust" else None,
                 annotation=annotation,
             )
             for name, (_, annotation) in chosen.items()
@@ -174,7 +174,6 @@ def settled(
     *,
     given: Mapping[str, Any],
     budget: str | None = None,
-    rules: list[str],
     unused: tuple[str, ...],
 ) -> SettledRun:
     """What to run. What the configuration file adds to the command line is printed before the first run."""
@@ -189,7 +188,6 @@ def settled(
         verifiers=verifiers or (),
         given=given,
         budget_seconds=None if budget is None else parse_seconds(budget),
-        rules=rules,
         unused=unused,
     )
     for line in filter(None, (remark, added_in_words(found, run))):
@@ -202,8 +200,8 @@ def settled(
 
 def parse_number(text: str) -> float:
     """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
+    from dokimos.api.suites import parse_decimal
     from dokimos.core.errors import InputError
-    from dokimos.suites.vnnlib.text import parse_decimal
 
     top, slash, bottom = (part.strip() for part in text.partition("/"))
     try:

@@ -19,9 +19,9 @@ from dokimos.core.readable import printable, printable_json
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from dokimos.api.suites import CrossCheck
     from dokimos.core.progress import ProgressCallback, ProgressUpdate
     from dokimos.core.tables import TableRows
-    from dokimos.runtimes.cross_check import CrossCheck
 
 
 def console() -> Console:

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from dokimos.api.networks import MeasuredProfile, Measurement
     from dokimos.core.progress import ProgressUpdate
-    from dokimos.difficulty.profiles import MeasuredProfile
-    from dokimos.suites.facts import Measurement
 
 
 def profile(
@@ -61,8 +60,8 @@ def profile(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
+    from dokimos.api.networks import ProfileSettings
     from dokimos.cli.output import progress_bar, say
-    from dokimos.suites.facts import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
     with progress_bar("profiling") as show:
@@ -93,7 +92,7 @@ def _row(outcome: MeasuredProfile) -> dict[str, object]:
 
 
 def _told(outcome: MeasuredProfile) -> str:
-    from dokimos.difficulty.components import symbol
+    from dokimos.api.networks import symbol
 
     if outcome.profile is None:
         return "FAILED"
@@ -116,8 +115,7 @@ def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from dokimos.difficulty.components import EXTRAS, symbol
-    from dokimos.suites.facts import COMPONENTS
+    from dokimos.api.networks import COMPONENTS, EXTRAS, symbol
 
     title = f"Difficulty profiles of {len(outcomes)} instance{'s' * (len(outcomes) != 1)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

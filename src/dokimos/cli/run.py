@@ -23,7 +23,7 @@ from dokimos.cli.streams import echo
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dokimos.judging.bulk import WatchedCampaign
+    from dokimos.api.campaigns import WatchedCampaign
 
 
 # `dokimos run`: verifiers on suites, under limits, resumable
@@ -70,7 +70,7 @@ def run(
     import dokimos
     from dokimos.cli.output import one_interrupt, progress_bar
 
-    taken = settled(config, suite, verifier, given=given or {}, rules=[], unused=("budget", "rules"))
+    taken = settled(config, suite, verifier, given=given or {}, unused=("budget",))
     with progress_bar("running") as show, one_interrupt():
         campaign = dokimos.run(
             taken.suites,

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dokimos.api.networks import ReplayedPoint, ShownInstance
-    from dokimos.judging.verdicts import Replay
-    from dokimos.runtimes.node_comparison import NodeComparison
-    from dokimos.suites.vnnlib.model import Box, Conjunction
+    from dokimos.api.networks import Box, Conjunction, NodeComparison, Replay, ReplayedPoint, ShownInstance
 
 
 #: How many inputs, disjuncts and boxes are listed.
@@ -103,7 +100,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _property(shown: ShownInstance) -> Iterator[str]:
-    from dokimos.suites.vnnlib.writer import box_in_words, unsafe_in_words
+    from dokimos.api.networks import box_in_words, unsafe_in_words
 
     asked = shown.asked
     yield _field("property", f"{shown.property_path}, {shown.entry.timeout_seconds:g} s")
@@ -128,7 +125,7 @@ def _property(shown: ShownInstance) -> Iterator[str]:
 
 
 def _label(shown: ShownInstance) -> Iterator[str]:
-    from dokimos.suites.instance import Semantics
+    from dokimos.api.networks import Semantics
 
     truth, check = shown.truth, shown.label_check
     if truth is None or check is None:
@@ -183,8 +180,8 @@ def _point(point: tuple[Fraction, ...]) -> str:
 
 
 def _profile(shown: ShownInstance) -> Iterator[str]:
+    from dokimos.api.networks import symbol
     from dokimos.cli.profile_command import shown as measured
-    from dokimos.difficulty.components import symbol
 
     if shown.profile is None:
         yield _field("profile", "none; `dokimos profile` measures one")
@@ -292,7 +289,7 @@ def _exactly(replay: Replay) -> str:
 
 
 def _in_runtime(found: ReplayedPoint) -> str:
-    from dokimos.runtimes.sessions import NO_RUNTIME
+    from dokimos.api.networks import NO_RUNTIME
 
     replay, near = found.replay, found.in_floats
     if replay.runtime == NO_RUNTIME:

@@ -25,6 +25,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
         "specs": "dokimos.constructions.families.specs:Specs",
+        "splits": "dokimos.constructions.families.splits:Splits",
         "transformer": "dokimos.constructions.families.transformer:Transformer",
         "two-copies": "dokimos.constructions.families.two_copies:TwoCopies",
         "wrapped-ops": "dokimos.constructions.families.wrapped_ops:WrappedOps",

@@ -154,7 +154,7 @@ def _renumbered(question: Property, classes: Sequence[int]) -> Property:
 
 
 def _reordered(draft: Draft, order: Sequence[int]) -> Draft:
-    """The disjuncts in this order, and with them the trees of a proof that has one for each."""
+    """The disjuncts in this order, and with them the questions of a proof that has one for each."""
     (case,) = draft.question.cases
     question = replace(draft.question, cases=(replace(case, any_of=tuple(case.any_of[k] for k in order)),))
     data = _in_order(draft.certificate.data, order)
@@ -162,11 +162,11 @@ def _reordered(draft: Draft, order: Sequence[int]) -> Draft:
 
 
 def _in_order(data: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
-    """The data of a proof, or of one inside it, with its trees in this order."""
+    """The data of a proof, or of one inside it, with its questions in this order."""
     found = dict(data)
-    trees = found.get("trees")
-    if isinstance(trees, list) and len(trees) == len(order):
-        found["trees"] = [trees[k] for k in order]
+    questions = found.get("questions")
+    if isinstance(questions, list) and len(questions) == len(order):
+        found["questions"] = [questions[k] for k in order]
     if isinstance(found.get("data"), Mapping):
         found["data"] = _in_order(found["data"], order)
     return found
@@ -220,6 +220,10 @@ class Construction(ABC, Generic[P]):
     def construct(self, knobs: P, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """One robust draft and its violated twin."""
 
+    def alone(self, knobs: P, rng: np.random.Generator) -> Draft:
+        """The robust draft where no twin is asked for; a family may leave out what only hides a twin."""
+        return self.construct(knobs, rng)[0]
+
     def hides(self, knobs: P) -> bool:
         """Whether twins with these knobs must be hidden from samples; a family may have easy settings."""
         return self.hidden
@@ -260,9 +264,9 @@ class Construction(ABC, Generic[P]):
         instance with a lock that no input opens, and one with a lock that opens in one cell (see
         `parts.locked_drafts`).
 
-        Unless `with_twin`, the twin is neither proven nor hidden. So if a draw would have been discarded
-        because of its twin alone, the `unsat` instance differs from the one that comes with a twin. Kinds
-        of proof that plug-ins add count only with `plugin_proofs`. Without `mix`, classes and disjuncts are
+        Unless `with_twin` or `lock`, the robust instance is drawn `alone`: without what only hides a twin,
+        and whatever a twin would need. So it may differ from the one that comes with a twin. Kinds of proof
+        that plug-ins add count only with `plugin_proofs`. Without `mix`, classes and disjuncts are
         in the order in which the family writes them.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -275,7 +279,10 @@ class Construction(ABC, Generic[P]):
         while len(given_up) < ATTEMPTS:
             rng = np.random.default_rng([seed, len(given_up)])
             try:
-                drafts: Sequence[Draft] = self.construct(chosen, rng)
+                pair = with_twin or lock is not None
+                drafts: Sequence[Draft] = (
+                    self.construct(chosen, rng) if pair else (self.alone(chosen, rng),)
+                )
                 order = np.random.default_rng([seed, len(given_up), MIXING])
                 if mix and self.mixes:
                     drafts = mixed(drafts, order)

@@ -6,6 +6,7 @@ A recipe is a TOML file:
     seed = 1
     timeout_seconds = 60
     mix = true                       # classes and disjuncts in random order, which is the default
+    include = ["specs"]              # the draws of shipped suites, after its own; none by default
 
     [[draw]]
     family = "exclusive-pairs"
@@ -24,6 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -33,9 +35,17 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core import documents
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.registry import unknown_name
-from dokimos.suites.folder import shipped_text
+from dokimos.suites.entry import read_text
+from dokimos.suites.folder import shipped_names, shipped_text
 
-_RECIPE_KEYS = {"about": str, "seed": int, "timeout_seconds": (int, float), "mix": bool, "draw": list}
+_RECIPE_KEYS = {
+    "about": str,
+    "seed": int,
+    "timeout_seconds": (int, float),
+    "mix": bool,
+    "include": list,
+    "draw": list,
+}
 _DRAW_KEYS = {
     "family": str,
     "count": int,
@@ -57,10 +67,12 @@ class GenerateSettings:
     """What instances of a family may have beyond its knobs: see `dokimos.generate`.
 
     `disguise` names the rewritings to disguise them by, `lock` is the bits of a parity lock that hides the
-    pair (None: no lock), `timeout_seconds` the time that the suite gives verifiers (None: 60).
+    pair (None: no lock), `timeout_seconds` the time that the suite gives verifiers (None: 60). Of `labels`,
+    one may be left out; robust instances without their twins have nothing in them that hides one.
     `plugin_proofs` trusts kinds of proof that other packages add.
     """
 
+    labels: tuple[str, ...] = _LABELS
     disguise: tuple[str, ...] = ()
     lock: int | None = None
     timeout_seconds: float | None = None
@@ -72,6 +84,13 @@ class GenerateSettings:
         if self.lock is not None and self.lock < 1:
             raise InputError(f"A lock must have at least 1 bit, not {self.lock}.")
         object.__setattr__(self, "disguise", tuple(self.disguise))
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if not _are_labels(self.labels):
+            raise InputError(f"The labels must be {' or '.join(_LABELS)}, or both.")
+
+
+def _are_labels(given: tuple[str, ...]) -> bool:
+    return bool(given) and all(one in _LABELS and given.count(one) == 1 for one in given)
 
 
 @dataclass(frozen=True)
@@ -165,6 +184,10 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         raise _too_many(combinations, file)
     for number, draw in given:
         draws += _draws(draw, file, f"draw {number}: ")
+    for each in document.get("include", []):
+        if not isinstance(each, str) or each not in shipped_names() or f"{each}.toml" == file:
+            raise UnreadableFile(file, f"it can include shipped suites, not {str(each)[:40]!r}")
+        draws += shipped_recipe(each).draws
     if not draws:
         raise UnreadableFile(file, "the recipe has no draws; add a [[draw]] with a family")
     recipe = Recipe(
@@ -212,7 +235,7 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
     if draw.get("lock", 1) < 1:
         raise UnreadableFile(file, f"{where}a lock has at least 1 bit")
     labels = tuple(draw.get("labels", _LABELS))
-    if not labels or any(labels.count(one) > 1 or one not in _LABELS for one in labels):
+    if not _are_labels(labels):
         raise UnreadableFile(file, f"{where}labels must be some of {', '.join(_LABELS)}")
     sweep = draw.get("sweep", {})
     for knob, values in sweep.items():
@@ -245,3 +268,34 @@ def _expect(document: Any, types: Mapping[str, Any], file: str, where: str) -> N
             raise UnreadableFile(file, f"{where}{unknown_name('key', key, sorted(types))}")
         if not isinstance(value, types[key]) or isinstance(value, bool) is not (types[key] is bool):
             raise UnreadableFile(file, f"{where}the value of {key!r} has the wrong type")
+
+
+def family_recipe(
+    family: str,
+    knobs: Mapping[str, Any],
+    seed: int | None,
+    count: int | None,
+    settings: GenerateSettings,
+) -> Recipe:
+    """The recipe of one family: see `dokimos.generate`."""
+    seconds = 60.0 if settings.timeout_seconds is None else settings.timeout_seconds
+    if count is not None and count < 1:
+        raise InputError(f"The number of instances must be at least 1, not {count}.")
+    draw = Draw(family, count or 1, knobs, settings.disguise, settings.labels, lock=settings.lock)
+    return Recipe("", valid_seed(seed or 0), seconds, (draw,))
+
+
+def valid_seed(seed: int) -> int:
+    """The seed. Raises InputError if it is below 0."""
+    if seed < 0:
+        raise InputError(f"The seed must be at least 0, not {seed}.")
+    return seed
+
+
+def find_recipe(given: str | Path | Recipe) -> Recipe:
+    """The recipe itself, the one in a .toml, or that of a shipped suite. Raises InputError."""
+    if isinstance(given, Recipe):
+        return given
+    if str(given).endswith(".toml"):
+        return parse_recipe(read_text(Path(given)), file=str(given))
+    return shipped_recipe(str(given))

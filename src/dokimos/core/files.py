@@ -202,10 +202,11 @@ def code_key() -> str:
     """The version of Dokimos and a hash of its sources: the key of everything cached that they determine.
 
     The version alone would not do: a checkout changes without it, and so does what is installed from one.
+    Tables and templates beside the modules count as sources.
     """
     root = Path(__file__).parents[1]
     digest = hashlib.sha256(__version__.encode())
-    for source in sorted(root.rglob("*.py")):
+    for source in sorted(path for path in root.rglob("*.*") if path.parent.name != "__pycache__"):
         content = source.read_bytes()
         digest.update(f"\0{source.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()

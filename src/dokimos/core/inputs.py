@@ -7,9 +7,10 @@ import io
 import os
 import stat
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 
 # Reads files that must be regular: a pipe could make us wait, and a device may never end
 
@@ -107,3 +108,11 @@ def contained(folder: Path, name: str | Path) -> Path:
 def _is_below(path: Path, folder: Path) -> bool:
     """Whether a path stays in a folder by its text alone, without following links."""
     return Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
+
+
+def as_paths(given: str | Path | Sequence[str | Path], *, none: str) -> list[Path]:
+    """One path or several, as a list. Raises InputError, with the message `none`, if there are none."""
+    paths = [Path(each) for each in ([given] if isinstance(given, str | Path) else given)]
+    if not paths:
+        raise InputError(none)
+    return paths

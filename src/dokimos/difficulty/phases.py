@@ -1,7 +1,9 @@
 """Which units of a network are nonlinear, and which of them are not fixed over a box.
 
-A unit is one number that a nonlinear operator writes. Piecewise linear ones are unstable where their
-enclosure over the box does not settle the piece:
+A unit is one number that an activation writes: a nonlinear function of one number, a maximum, a softmax.
+Products of two varying numbers are no units, be they in attention or anywhere else: they have no phase that
+could be fixed, and what they cost bounds is what G_IBP measures. Piecewise linear ones are unstable where
+their enclosure over the box does not settle the piece:
 
     Relu, LeakyRelu       l < 0 < u
     Clip                  l < k < u for a kink k
@@ -9,9 +11,8 @@ enclosure over the box does not settle the piece:
     Sign, Floor, Truncate the value is not the same throughout
 
 Smooth ones are unstable where a slope varies by more than τ over the enclosure, ω > τ. For a function of
-one number (Sigmoid, Tanh, Exp, Pow, Cos, Sin) this is ω = sup φ' − inf φ'. Units that join several varying
-numbers (Softmax, products of two variables, division by one) have a slope for each; ω is the largest
-variation among them, over the enclosures of what they are made of.
+one number (Sigmoid, Tanh, Exp, Pow, Cos, Sin, a square, a reciprocal) this is ω = sup φ' − inf φ'. An entry
+of a softmax has a slope for each number that it reads; ω is the largest variation among them.
 
 Operators that join their inputs by sums, or only move them, have no such units, whatever varies.
 
@@ -35,7 +36,7 @@ from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import outward, propagation
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply, point
+from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply
 
 Mask = NDArray[np.bool_]
 _ROUNDING = 1e-12
@@ -252,43 +253,18 @@ def _width(x: Interval) -> Floats:
 
 
 def _product(setting: Setting) -> Mask | None:
-    """∂(ab)/∂a = b: each slope varies as much as the other factor; both ways where the factors are one."""
-    if not all(setting.varies):
+    """A square is a function of one number; a product of two has no phase of its own."""
+    if not all(setting.varies) or setting.node.inputs[0] != setting.node.inputs[1]:
         return None
-    a, b = setting.inputs
-    if setting.node.inputs[0] == setting.node.inputs[1]:
-        return _varies_more(2.0 * _width(a), setting.tau)
-    return _varies_more(np.maximum(_width(a), _width(b)), setting.tau)
+    return _varies_more(2.0 * _width(setting.inputs[0]), setting.tau)
 
 
 def _quotient(setting: Setting) -> Mask | None:
-    """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −a/b²."""
+    """a/b of a constant a is a function of one number, with the slope −a/b²; else as `_product`."""
     a, b = setting.inputs
-    if not setting.varies[1]:
+    if setting.varies[0] or not setting.varies[1]:
         return None
-    omega = _width(divide(a, multiply(b, b)))
-    if setting.varies[0]:
-        omega = np.maximum(omega, _width(divide(point(1.0), b)))
-    return _varies_more(omega, setting.tau)
-
-
-def _matrix_product(setting: Setting) -> Mask | None:
-    """∂(Σ_k a_rk b_kc)/∂a_rk = b_kc, and the other way round."""
-    if not all(setting.varies[:2]):
-        return None
-    node = setting.node
-    a, b = (_width(x) for x in setting.inputs[:2])
-    scale = 1.0
-    if node.op == "Gemm":
-        a = a.T if node.integer("transA") else a
-        b = b.T if node.integer("transB") else b
-        scale = abs(node.real("alpha"))
-    if a.ndim < 2 or b.ndim < 2:
-        rows, columns = a.max(), b.max()
-    else:
-        rows, columns = a.max(axis=-1)[..., :, None], b.max(axis=-2)[..., None, :]
-    omega = scale * np.maximum(rows, columns)
-    return _varies_more(np.broadcast_to(omega, setting.output.shape), setting.tau)
+    return _varies_more(_width(divide(a, multiply(b, b))), setting.tau)
 
 
 def _softmax(setting: Setting) -> Mask:
@@ -318,9 +294,9 @@ PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
         "Expand": _affine,
         "Floor": _stepped(np.floor),
         "Gather": _affine,
-        "Gemm": _matrix_product,
+        "Gemm": _affine,  # sums of products, if both are variable
         "LeakyRelu": _leaky_relu,
-        "MatMul": _matrix_product,
+        "MatMul": _affine,
         "Max": _extreme(1),
         "MaxPool": _max_pool,
         "Min": _extreme(-1),

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 
 import numpy as np
 import torch
@@ -23,7 +24,8 @@ from dokimos.checker.linear.walk import Steps
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.fast_walk import Batch, FastCuts, FastWalk
 from dokimos.engine.outcome import SearchEffort
-from dokimos.engine.relu_relaxation import least
+from dokimos.engine.pairs import sums_of
+from dokimos.engine.part_program import PartProgram, solve
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -33,12 +35,28 @@ ROOT_ROUNDS, ROUNDS, PACE = 60, 16, 0.12
 TRIED = 3
 #: After so many rounds in which the checker's arithmetic leaves something open, float32 is given up.
 REOPENED = 4
+#: How much functionals count for a cut that are not the best of their part.
+OTHERS = 0.25
 #: How many nodes are looked at together.
 TOGETHER = 256
+#: Networks of so few units, none above another, have a linear program for every part.
+MOST_IN_PROGRAM = 1000
+#: Bounds are told apart by so many parts of the first one, when the next nodes are chosen.
+GRAINS = 64
 
 Points = NDArray[np.float32]
 #: Whether one of these points, exactly evaluated, is a counterexample.
 Asked = Callable[[Points], bool]
+
+
+@dataclass(frozen=True)
+class ChosenCut:
+    """A cut at an entry: how large its multiplier may be expected to be, and with which it begins."""
+
+    entry: int
+    scale: float = 1.0
+    below: float = 0.0
+    above: float = 0.0
 
 
 @dataclass
@@ -50,11 +68,12 @@ class OpenPart:
     upper: Floats
     cuts: NDArray[np.int64]
     signs: NDArray[np.float32]
+    scales: NDArray[np.float32]
     lines: NDArray[np.uint8] | None
     multipliers: NDArray[np.float32]
     weights: NDArray[np.float32] | None
     bound: float
-    split: int | None = None
+    split: ChosenCut | None = None
 
 
 @dataclass
@@ -63,6 +82,7 @@ class CutTree:
 
     cuts: list[int] = field(default_factory=lambda: [LEAF])
     children: list[tuple[int, int] | None] = field(default_factory=lambda: [None])
+    depths: list[int] = field(default_factory=lambda: [0])
 
     def cut(self, node: int, entry: int) -> tuple[int, int]:
         """Cut a leaf in two."""
@@ -70,6 +90,7 @@ class CutTree:
         self.children[node] = pair = (len(self.cuts), len(self.cuts) + 1)
         self.cuts += [LEAF, LEAF]
         self.children += [None, None]
+        self.depths += 2 * [self.depths[node] + 1]
         return pair
 
     def preorder(self) -> Iterator[int]:
@@ -90,6 +111,11 @@ class Closed:
     bound: float
     found: bool = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to search."""
+        return self.found or self.data is not None
+
 
 class BranchAndBound:
     """The search for a cover of one question."""
@@ -105,6 +131,7 @@ class BranchAndBound:
         *,
         cuts_inputs: bool,
         root_rounds: int = ROOT_ROUNDS,
+        least_margin: float = 0.0,
     ) -> None:
         self._network, self._question, self._data = network, question, data
         self._fast, self._effort, self._asked = fast, effort, asked
@@ -118,38 +145,55 @@ class BranchAndBound:
         )
         self._unit_count = sum(map(prod, units.values()))
         self.constraints = len(question.conjunction)
-        goals = question.goals(np.eye(self.constraints, dtype=np.uint8)[None])
+        self._weighings = np.array(
+            [*np.eye(self.constraints).tolist(), *sums_of(question.conjunction)], dtype=np.uint8
+        )
+        goals = question.goals(self._weighings[None])
         self._goals = {name: torch.tensor(rows, dtype=torch.float32) for name, rows in goals.rows.items()}
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
+        self._totals = torch.tensor(goals.totals, dtype=torch.float32)
         self._tree = CutTree()
         self._closed: dict[int, OpenPart] = {}
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
-        self._needed, self._reopened, self._proven_nodes = 0.0, 0, set[int]()
+        self._needed, self._reopened, self._proven_nodes = least_margin, 0, set[int]()
+        written = question.bounded.facts[network.output].magnitude.max()
+        self._grain, self._least_grain = 0.0, float(max(written * 1e-6, 1e-30))
+        self._queue = [(*self._order(part), part) for part in self._start()]
+        self._usual = {name: fast.usual(name) for name in (*fast.relus, *fast.curves)}
+        self._is_shallow = (
+            not cuts_inputs
+            and self._unit_count <= MOST_IN_PROGRAM
+            and all(
+                name in fast.relus and not fast.before(fast.argument[name][0]) for name in fast.argument
+            )
+        )
         self._refinable = [
             name for number, name in enumerate(steps.tensors) if number in set(data.refined) and number
         ]
 
-    def run(self) -> Closed:
-        """Search until every leaf is closed, a point is found, or the effort is used up."""
+    def run(self, most_steps: float = inf) -> Closed:
+        """Search until every leaf is closed, a point is found, or the effort or these steps are used up.
+
+        Called again, it goes on. Raises NothingToCut.
+        """
+        queue, most_steps = self._queue, self._effort.steps + most_steps
         with one_thread():
-            box = self._question.box
-            none = np.zeros(0, np.float32)
-            start = OpenPart(
-                0, box.lower, box.upper, np.zeros(0, np.int64), none, None, none, None, -np.inf
-            )
-            queue: list[tuple[float, int, OpenPart]] = [(-np.inf, 0, start)]
             while True:
                 while queue:
-                    if self._effort.end is not None:
-                        return Closed(None, min(each[0] for each in queue))
+                    if self._effort.end is not None or self._effort.steps >= most_steps:
+                        return Closed(None, min(part.bound for _, _, part in queue))
                     parts = [heapq.heappop(queue)[2] for _ in range(min(self._together, len(queue)))]
                     self._effort.steps += len(parts)
                     left = self._bound(parts)
                     if left is None:
                         return Closed(None, -np.inf, found=True)
                     for child in self._split(left):
-                        heapq.heappush(queue, (child.bound, child.node, child))
+                        heapq.heappush(queue, (*self._order(child), child))
+                was_partial = bool(self._proven_nodes)
                 data, failed = self._proven()
+                if not failed and was_partial:  # facts depend on which leaves are looked at together
+                    self._proven_nodes.clear()
+                    data, failed = self._proven()
                 if not failed:
                     return Closed(data, 0.0)
                 self._reopened += 1
@@ -158,8 +202,26 @@ class BranchAndBound:
                     continue
                 for part in failed:
                     del self._closed[part.node]
-                    heapq.heappush(queue, (part.bound, part.node, part))
+                    heapq.heappush(queue, (*self._order(part), part))
                     self._needed = max(self._needed, 1.5 * part.bound)
+
+    @property
+    def closed_share(self) -> float:
+        """How much of the tree is closed, where each side of a cut is half of what was cut."""
+        return 1.0 - sum(2.0 ** -self._tree.depths[part.node] for _, _, part in self._queue)
+
+    def _start(self) -> list[OpenPart]:
+        """The whole box."""
+        box, none = self._question.box, np.zeros(0, np.float32)
+        none_cut = np.zeros(0, np.int64)
+        return [OpenPart(0, box.lower, box.upper, none_cut, none, none, None, none, None, -np.inf)]
+
+    def _order(self, part: OpenPart) -> tuple[float, int]:
+        """The least bounds first; of those that are nearly equal, the newest, so that few are open."""
+        if not np.isfinite(part.bound):
+            return (-np.inf, 0)
+        self._grain = self._grain or max(abs(part.bound) / GRAINS, self._least_grain)
+        return (float(np.floor(part.bound / self._grain)), -part.node)
 
     @property
     def _together(self) -> int:
@@ -186,18 +248,21 @@ class BranchAndBound:
                 known = self._question.bounded.facts[name]
                 batch = self._fast.refine(batch, name, self._question.bounded.undecided(name, known))
             bounds, factors = self._fast.lower_bounds(self._goals, batch)
-            slack = bounds - self._limits
+            slack = (bounds - self._limits) / self._totals
             best, which = slack.max(1)
             own = factors.expand(len(parts), -1, -1)[torch.arange(len(parts)), which]
             corner = torch.where(own > 0, lower, upper)
         left = []
-        worth = ((own.abs() + 1e-12) * (upper - lower)).numpy() * self._share(parts)
+        # A cut for the best functional alone may go on for ever where another one closes what is left.
+        steep = own.abs() + OTHERS * (factors.abs() / self._totals[:, None]).amax(1)
+        worth = ((steep + 1e-12) * (upper - lower)).numpy() * self._share(parts)
         for k, part in enumerate(parts):
             part.bound = float(best[k])
+            part.weights = self._weighings[int(which[k])].astype(np.float32)
             if part.bound > self._needed:
                 self._closed[part.node] = part
             else:
-                part.split = int(np.argmax(worth[k]))
+                part.split = ChosenCut(int(np.argmax(worth[k])))
                 left.append(k)
         if left:
             points = torch.cat([corner[left], (lower[left] + upper[left]) / 2]).numpy()
@@ -212,94 +277,172 @@ class BranchAndBound:
         return np.sqrt(np.divide(left, whole, out=np.zeros_like(left), where=whole > 0))
 
     def _bound_units(self, parts: Sequence[OpenPart]) -> list[OpenPart] | None:
-        """Improve lines, multipliers and weights of parts with decided units."""
+        """Improve the choices of parts, by gradients and programs; those left open, with cuts chosen."""
+        corner = self._improve(parts)
+        for part in parts:
+            part.split = None
+        open_ = self._left_open(parts)
+        if open_ and self._asked(corner[[part.bound <= self._needed for part in parts]].numpy()):
+            return None
+        if self._is_shallow:
+            if self._solve_all(open_):
+                return None
+            open_ = self._left_open(open_)
+        if scored := [part for part in open_ if part.split is None]:
+            self._choose_cuts(scored)
+            stuck = [part for part in scored if part.split is None]
+            if self._solve_all(stuck):
+                return None
+            if self._left_open(stuck):
+                raise NothingToCut
+        return [part for part in open_ if part.split is not None]
+
+    def _left_open(self, parts: Sequence[OpenPart]) -> list[OpenPart]:
+        """Close the parts whose bounds suffice; the others."""
+        for part in parts:
+            if part.bound > self._needed:
+                self._closed[part.node] = part
+        return [part for part in parts if part.bound <= self._needed]
+
+    def _solve_all(self, parts: Sequence[OpenPart]) -> bool:
+        """Solve the programs of parts, and choose the cuts worth most; whether a point was found."""
+        for part in parts:
+            point, worth = self._solve(part)
+            if self._asked(point[None]):
+                return True
+            best = max(worth, key=lambda entry: worth[entry], default=None)
+            if self._is_shallow and best is not None and worth[best] > 0.0:
+                part.split = ChosenCut(best)
+        return False
+
+    def _improve(self, parts: Sequence[OpenPart]) -> Tensor:
+        """Improve the choices of parts by gradients; where the last linear functions are least."""
         batch = self._batch(parts)
-        rounds = ROUNDS if len(parts[0].cuts) else self._root_rounds
+        rounds = (4 if self._is_shallow else ROUNDS) if len(parts[0].cuts) else self._root_rounds
         known = torch.full((len(parts),), -torch.inf)
         lines = {name: each.clone().requires_grad_() for name, each in batch.lines.items()}
-        multipliers = batch.multipliers.clone().requires_grad_()
+        scales = torch.from_numpy(np.concatenate([part.scales for part in parts]))
+        shares = (batch.multipliers / scales).requires_grad_()
         weights = self._weights(parts, batch)
-        leaves = [*lines.values(), multipliers, *([weights] if weights.requires_grad else [])]
+        leaves = [*lines.values(), shares, *([weights] if weights.requires_grad else [])]
         best = [each.detach().clone() for each in leaves]
         steps = Adam(leaves, rate=PACE)
-        seen: dict[str, Tensor] = {}
         corner = torch.zeros(0)
         for turn in range(rounds + 1):
-            seen = {}
             goal, limit = self._objective(weights)
-            now = Batch(batch.count, batch.facts, batch.cuts, lines, multipliers)
-            bounds, factors = self._fast.lower_bounds(goal, now, seen)
+            now = Batch(batch.count, batch.facts, batch.cuts, lines, shares * scales)
+            bounds, factors = self._fast.lower_bounds(goal, now)
             slack = bounds[:, 0] - limit
             better = slack.detach() > known
             known = torch.where(better, slack.detach(), known)
             self._keep(best, leaves, better, batch)
-            if turn == rounds or bool((known > self._needed).all()) or self._effort.end is not None:
+            is_over = turn == rounds or not slack.requires_grad or self._effort.end is not None
+            if is_over or bool((known > self._needed).all()):
                 corner = self._corner(factors, batch)
                 break
             for leaf in leaves:
                 leaf.grad = None
             (-slack[known <= self._needed].sum()).backward()
+            steps.rate = PACE * (1.0 - turn / rounds)
             steps.step()
             with torch.no_grad():
                 for each in lines.values():
                     each.clamp_(0.0, 1.0)
-                multipliers.clamp_(min=0.0)
+                shares.clamp_(min=0.0)
                 if weights.requires_grad:
                     weights.clamp_(min=0.0)
                     weights /= weights.sum(1, keepdim=True).clamp(min=1e-9)
         chosen = dict(zip(lines, best, strict=False))
-        self._store(parts, chosen, best[len(lines)], best[-1] if weights.requires_grad else weights, batch)
-        left = []
-        for k, part in enumerate(parts):
-            part.bound = float(known[k])
-            if part.bound > self._needed:
-                self._closed[part.node] = part
-            else:
-                left.append(k)
-        if left:
-            if self._asked(corner[left].numpy()):
-                return None
-            self._choose_cuts([parts[k] for k in left], {n: f.detach()[left] for n, f in seen.items()})
-        open_ = [parts[k] for k in left]
-        for part in [part for part in open_ if part.split is None]:
-            point = self._solve(part)
-            if point is not None and self._asked(point[None]):
-                return None
-            if part.bound <= self._needed:
-                raise NothingToCut
-            self._closed[part.node] = part
-            open_.remove(part)
-        return open_
+        self._store(
+            parts, chosen, best[len(lines)] * scales, best[-1] if weights.requires_grad else weights, batch
+        )
+        for part, bound in zip(parts, known.tolist(), strict=True):
+            part.bound = bound
+        return corner
 
-    def _solve(self, part: OpenPart) -> Points | None:
-        """Where every unit is decided, the best multipliers by a linear program, and its solution.
+    def _solve(self, part: OpenPart) -> tuple[Points, dict[int, float]]:
+        """The best choices by a linear program, where all arguments of open units are affine.
 
-        On such a part the goal and the arguments of the units are affine in the input, and cuts are
-        half-spaces.
+        Its solution, and by how much it misses each open unit, weighed by its reach.
         """
         batch = self._batch([part])
-        cuts = [(name, cut) for name, cut in batch.cuts.items()]
+        free = Batch(
+            1,
+            batch.facts,
+            {},
+            {name: torch.zeros_like(e) for name, e in batch.lines.items()},
+            batch.multipliers,
+        )
+        cuts = list(batch.cuts.items())
+        seen: dict[str, Tensor] = {}
+        with torch.no_grad():
+            goals = {name: each[:, : self.constraints] for name, each in self._goals.items()}
+            goal = self._affine(goals, free, seen)
+            rows = [self._affine({name: self._entries(name, cut.entries)}, free) for name, cut in cuts]
+            open_, ends, weighs, found = [], [], [], []
+            for name in sorted(self._fast.relus & seen.keys()):
+                functional, (source, *_) = seen[name], self._fast.argument[name]
+                lower, upper = (end.flatten() for end in self._fast.ends(batch, source))
+                places = torch.nonzero((lower < 0) & (upper > 0))[:, 0]
+                if len(places):
+                    open_.append((name, places))
+                    ends.append((lower[places].numpy(), upper[places].numpy()))
+                    weighs.append(functional[0].flatten(1)[:, places].numpy())
+                    found.append(self._affine({source: self._entries(source, places)}, free))
+        factors, constants = _stacked(found, part.lower.size)
+        low, high = _stacked([(e[0][:, None], e[1]) for e in ends], 1)
+        low = low[:, 0]
+        weigh = np.concatenate([np.zeros((self.constraints, 0)), *weighs], 1).astype(np.float64)
+        slope = high / np.maximum(high - low, 1e-30)
+        chord = np.minimum(weigh, 0.0) * slope
+        own = goal[0] - chord @ factors
+        rest = goal[1] - self._limits[: self.constraints].numpy() - chord @ (constants - low)
+        signs = np.concatenate([np.zeros(0), *(cut.signs.numpy() for _, cut in cuts)])
+        half = _stacked(rows, part.lower.size)
+        program = PartProgram(
+            Interval(part.lower, part.upper),
+            (own, weigh, rest),
+            (factors, constants),
+            (low, high),
+            (signs[:, None] * half[0], signs * half[1]),
+        )
+        solution = solve(program, self._effort.left)
+        if solution is None:
+            return self._question.box.lower[None][0].astype(np.float32), {}
+        better = copy(part)
+        better.multipliers = part.multipliers.copy()
+        for (_, cut), duals in zip(
+            cuts, np.split(solution.multipliers, np.cumsum([len(c.numbers) for _, c in cuts])), strict=False
+        ):
+            better.multipliers[cut.numbers.numpy()] = duals
+        total = float(solution.weights.sum())
+        assert part.lines is not None
+        better.lines = part.lines.copy()
+        gaps: dict[int, float] = {}
+        chosen = np.split(
+            np.rint(solution.lines * 254.0).astype(np.uint8), np.cumsum([len(p) for _, p in open_])
+        )
+        missed = np.split(program.worth(solution.gaps), np.cumsum([len(p) for _, p in open_]))
+        for (name, places), lines, gap in zip(open_, chosen, missed, strict=False):
+            better.lines[self._spans[name][0] + places.numpy()] = lines
+            start = self._starts[self._fast.argument[name][0]]
+            gaps |= dict(zip((start + places.numpy()).tolist(), gap.tolist(), strict=True))
+        if total > 0:
+            better.weights = (solution.weights / total).astype(np.float32)
+            better.multipliers = (better.multipliers / total).astype(np.float32)
+        bound = self._value(better)
+        if bound > part.bound:
+            part.lines, part.multipliers, part.weights = better.lines, better.multipliers, better.weights
+            part.bound = bound
+        return solution.point.astype(np.float32), gaps
+
+    def _value(self, part: OpenPart) -> float:
+        """The bound that the choices of a part give."""
         with torch.no_grad():
             assert part.weights is not None
             goal, limit = self._objective(torch.from_numpy(part.weights)[None])
-            free = Batch(1, batch.facts, {}, batch.lines, batch.multipliers)
-            target = self._affine(goal, free)
-            rows = [self._affine({name: self._entries(name, cut.entries)}, free) for name, cut in cuts]
-        lower, upper = part.lower, part.upper
-        factors = np.concatenate([each[0] for each in rows])
-        constants = np.concatenate([each[1] for each in rows])
-        signs = np.concatenate([cut.signs.numpy() for _, cut in cuts])
-        numbers = np.concatenate([cut.numbers.numpy() for _, cut in cuts])
-        solved = least(target[0][0], Interval(lower, upper), signs[:, None] * factors, -signs * constants)
-        if solved is None:
-            return None
-        point, duals = solved
-        part.multipliers = part.multipliers.copy()
-        part.multipliers[numbers] = np.maximum(duals, 0.0)
-        with torch.no_grad():
             bounds, _ = self._fast.lower_bounds(goal, self._batch([part]))
-        part.bound = float(bounds[0, 0] - limit[0])
-        return point.astype(np.float32)
+        return float(bounds[0, 0] - limit[0])
 
     def _entries(self, name: str, entries: Tensor) -> Tensor:
         """One row for each of some entries of a tensor."""
@@ -308,9 +451,11 @@ class BranchAndBound:
         rows[0, torch.arange(len(entries)), entries] = 1.0
         return rows.reshape(1, -1, *shape)
 
-    def _affine(self, rows: dict[str, Tensor], batch: Batch) -> tuple[Floats, Floats]:
-        """Factors and constants of functionals that are affine in the input."""
-        bounds, factors = self._fast.lower_bounds(rows, batch)
+    def _affine(
+        self, rows: dict[str, Tensor], batch: Batch, seen: dict[str, Tensor] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Factors and constants of functionals as lines make them affine in the input."""
+        bounds, factors = self._fast.lower_bounds(rows, batch, seen)
         lower, upper = (end.flatten(1)[0] for end in self._fast.ends(batch, self._network.input))
         own = factors[0]
         constants = bounds[0] - own.clamp(min=0) @ lower - own.clamp(max=0) @ upper
@@ -346,8 +491,9 @@ class BranchAndBound:
         if any(part.weights is None for part in parts):
             with torch.no_grad():
                 bounds, _ = self._fast.lower_bounds(self._goals, batch)
-                which = (bounds - self._limits).argmax(1)
-            found = 0.1 / self.constraints + 0.9 * torch.eye(self.constraints)[which]
+                which = ((bounds - self._limits) / self._totals).argmax(1)
+            chosen = torch.from_numpy(self._weighings.astype(np.float32))[which]
+            found = 0.8 / self.constraints + 0.2 * chosen / chosen.sum(1, keepdim=True)
         else:
             found = torch.tensor(np.stack([p.weights for p in parts if p.weights is not None]))
         return found.requires_grad_()
@@ -355,10 +501,10 @@ class BranchAndBound:
     def _objective(self, weights: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """The weighted constraints: rows [parts, 1, *shape], and limits [parts]."""
         rows = {
-            name: (weights @ each[0].flatten(1)).reshape(-1, 1, *each.shape[2:])
+            name: (weights @ each[0, : self.constraints].flatten(1)).reshape(-1, 1, *each.shape[2:])
             for name, each in self._goals.items()
         }
-        return rows, weights @ self._limits
+        return rows, weights @ self._limits[: self.constraints]
 
     def _batch(self, parts: Sequence[OpenPart]) -> Batch:
         """The parts as a batch."""
@@ -386,21 +532,17 @@ class BranchAndBound:
         return Batch(len(parts), facts, cuts, self._lines(parts), multipliers)
 
     def _lines(self, parts: Sequence[OpenPart]) -> dict[str, Tensor]:
-        """The slopes of ReLUs: those of before, or the usual ones."""
+        """The lines of ReLUs and curves: those of before, or the usual ones."""
         table: Tensor | None = None
         if all(part.lines is not None for part in parts):
             table = torch.from_numpy(np.stack([part.lines for part in parts if part.lines is not None]))
         found = {}
-        for step in self._steps.steps:
-            name = step.node.output
-            if step.transposes is not None or step.node.op != "Relu":
-                continue
-            lower, upper = self._fast.facts[step.sources[0]]
-            if table is None:
-                found[name] = (upper > -lower).to(torch.float32).expand(len(parts), *lower.shape[1:])
-            else:
-                first, last = self._spans[name]
-                found[name] = (table[:, first:last] / 254.0).reshape(-1, *lower.shape[1:])
+        for name, (first, last) in self._spans.items():
+            if name in self._fast.relus or name in self._fast.curves:
+                usual = self._usual[name]
+                found[name] = usual.expand(len(parts), *usual.shape[1:])
+                if table is not None:
+                    found[name] = (table[:, first:last] / 254.0).reshape(-1, *usual.shape[1:])
         return found
 
     def _store(
@@ -416,7 +558,7 @@ class BranchAndBound:
         for name, each in lines.items():
             first, last = self._spans[name]
             lower, upper = self._fast.facts[self._fast.argument[name][0]]
-            open_ = ((lower < 0) & (upper > 0)).flatten(1).numpy()
+            open_ = ((lower < 0) & (upper > 0) | (name in self._fast.curves)).flatten(1).numpy()
             rounded = np.rint(each.detach().flatten(1).numpy() * 254.0).astype(np.uint8)
             table[:, first:last] = np.where(open_, rounded, 0)
         ends = np.cumsum([len(part.cuts) for part in parts])
@@ -428,55 +570,77 @@ class BranchAndBound:
 
     # Cuts
 
-    def _choose_cuts(self, parts: Sequence[OpenPart], seen: dict[str, Tensor]) -> None:
-        """For each part the unit whose two sides have the best bounds, of those with the largest gaps."""
-        scores, entries = [], []
+    def _candidates(self, parts: Sequence[OpenPart]) -> list[tuple[int, ChosenCut]]:
+        """For each part, by number, cuts of the units with the largest gaps.
+
+        Where a unit is bounded from below by α·e, the multipliers that a cut begins with lose nothing:
+        λ·α·e is λ·0 + (λ·α)·e where the unit is off, and λ·e − (λ·(1 − α))·e where it is on.
+        """
         batch = self._batch(parts)
+        weights = torch.from_numpy(np.stack([part.weights for part in parts]))  # type: ignore[misc]
+        seen: dict[str, Tensor] = {}
+        with torch.no_grad():
+            self._fast.lower_bounds(self._objective(weights)[0], batch, seen)
+        found: list[tuple[Tensor, ...]] = []
         for name, functional in seen.items():
             (source,) = self._fast.argument[name][:1]
             lower, upper = (end.flatten(1) for end in self._fast.ends(batch, source))
             gap = torch.where(
                 (lower < 0) & (upper > 0), -lower * upper / (upper - lower).clamp(min=1e-30), 0.0
             )
-            scores.append((functional[:, 0].flatten(1).abs() + 1e-9) * gap)  # none is left out for good
-            entries.append(self._starts[source] + torch.arange(gap.shape[1]))
-        score, entry = torch.cat(scores, 1), torch.cat(entries)
-        count = min(TRIED, score.shape[1])
-        value, place = score.topk(count, dim=1)
-        tried = entry[place]
-        asked = [(k, int(tried[k, c])) for k in range(len(parts)) for c in range(count) if value[k, c] > 0]
+            pull = functional[:, 0].flatten(1).expand(len(parts), -1)
+            size = pull.abs() + 1e-4 * pull.abs().mean(1, keepdim=True) + 1e-9  # none is left out for good
+            entry = (self._starts[source] + torch.arange(gap.shape[1])).expand(len(parts), -1)
+            off = torch.zeros_like(pull)
+            if name in self._fast.relus:
+                off = pull.clamp(min=0.0) * batch.lines[name].flatten(1)
+            score = (size - pull.clamp(min=0.0)) * gap
+            found.append((score, entry, size, off, pull.clamp(min=0.0) - off))
+        score, *rest = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        value, place = score.topk(min(TRIED, score.shape[1]), dim=1)
+        fields = [each.gather(1, place).tolist() for each in rest]
+        return [
+            (k, ChosenCut(*(field[k][c] for field in fields)))
+            for k, row in enumerate(value.tolist())
+            for c, each in enumerate(row)
+            if each > 0
+        ]
+
+    def _choose_cuts(self, parts: Sequence[OpenPart]) -> None:
+        """For each part the cut whose two sides have the best bounds."""
+        asked = self._candidates(parts)
+        for part in parts:
+            part.split = None
         if not asked:
-            for part in parts:
-                part.split = None
             return
-        sides = [(k, e, sign) for k, e in asked for sign in (-1.0, 1.0)]
         with torch.no_grad():
-            wide = self._batch([_side(parts[k], e, sign) for k, e, sign in sides])
-            weights = torch.tensor(np.stack([parts[k].weights for k, _, _ in sides]))  # type: ignore[misc]
+            wide = self._batch([side for k, cut in asked for side in _sides(parts[k], cut)])
+            weights = torch.from_numpy(np.stack([parts[k].weights for k, _ in asked]))  # type: ignore[misc]
+            weights = weights.repeat_interleave(2, 0)
             goal, limit = self._objective(weights)
             bounds = (self._fast.lower_bounds(goal, wide)[0][:, 0] - limit).reshape(-1, 2)
-        best: dict[int, tuple[float, int]] = {}
-        for (k, e), pair in zip(asked, bounds.tolist(), strict=True):
+        best: dict[int, float] = {}
+        for (k, cut), pair in zip(asked, bounds.tolist(), strict=True):
             worth = sum(min(each, self._needed) for each in pair) + min(pair)
-            if k not in best or worth > best[k][0]:
-                best[k] = (worth, e)
-        for k, part in enumerate(parts):
-            part.split = best[k][1] if k in best else None
+            if k not in best or worth > best[k]:
+                best[k] = worth
+                parts[k].split = cut
 
     def _split(self, parts: Sequence[OpenPart]) -> Iterator[OpenPart]:
         """The two sides of each part at its cut."""
         for part in parts:
             assert part.split is not None
-            below, above = self._tree.cut(part.node, part.split)
+            entry = part.split.entry
+            below, above = self._tree.cut(part.node, entry)
             if self._cut_inputs:
-                middle = 0.5 * part.lower[part.split] + 0.5 * part.upper[part.split]
+                middle = 0.5 * part.lower[entry] + 0.5 * part.upper[entry]
                 upper, lower = part.upper.copy(), part.lower.copy()
-                upper[part.split] = lower[part.split] = middle
+                upper[entry] = lower[entry] = middle
                 yield replace(part, node=below, upper=upper)
                 yield replace(part, node=above, lower=lower)
             else:
-                yield replace(_side(part, part.split, -1.0), node=below)
-                yield replace(_side(part, part.split, 1.0), node=above)
+                for side, node in zip(_sides(part, part.split), (below, above), strict=True):
+                    yield replace(side, node=node)
 
     # What is proven
 
@@ -497,33 +661,39 @@ class BranchAndBound:
 
     def _certificate(self, tree: Sequence[int], leaves: Sequence[OpenPart]) -> QuestionData:
         known = self._data
+        weights = b""
+        if len(self._weighings) > 1:
+            shares = np.stack([leaf.weights for leaf in leaves if leaf.weights is not None])
+            weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8).tobytes()
+        known = structs.replace(known, tree=tuple(tree), weights=pack(weights) if weights else "")
         if self._cut_inputs:
-            again = known.refined if len(tree) > 1 else ()
-            return structs.replace(known, tree=tuple(tree), again=again)
+            return structs.replace(known, again=known.refined if len(tree) > 1 else ())
         lines = np.stack([leaf.lines for leaf in leaves if leaf.lines is not None])
         lines = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
         multipliers = np.concatenate([leaf.multipliers for leaf in leaves]).astype("<f4")
-        weights = b""
-        if self.constraints > 1:
-            shares = np.stack([leaf.weights for leaf in leaves if leaf.weights is not None])
-            weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8).tobytes()
         return structs.replace(
             known,
-            tree=tuple(tree),
             lines=pack(lines.astype(np.uint8).tobytes()),
             multipliers=pack(multipliers.tobytes()) if len(multipliers) else "",
-            weights=pack(weights) if weights else "",
         )
 
 
-def _side(part: OpenPart, entry: int, sign: float) -> OpenPart:
-    """One side of a part that is cut at an entry; the multiplier of the cut is 0 so far."""
-    return replace(
-        part,
-        cuts=np.append(part.cuts, entry),
-        signs=np.append(part.signs, np.float32(sign)),
-        multipliers=np.append(part.multipliers, np.float32(0)),
-    )
+def _stacked(pairs: Sequence[tuple[Floats, Floats]], width: int) -> tuple[Floats, Floats]:
+    """Rows and numbers, one pair after the other, as float64."""
+    first = np.concatenate([np.zeros((0, width)), *(each[0] for each in pairs)])
+    return first, np.concatenate([np.zeros(0), *(each[1] for each in pairs)])
+
+
+def _sides(part: OpenPart, cut: ChosenCut) -> Iterator[OpenPart]:
+    """The two sides of a part that is cut at an entry: below, and above."""
+    for sign, multiplier in ((-1.0, cut.below), (1.0, cut.above)):
+        yield replace(
+            part,
+            cuts=np.append(part.cuts, cut.entry),
+            signs=np.append(part.signs, np.float32(sign)),
+            scales=np.append(part.scales, np.float32(cut.scale)),
+            multipliers=np.append(part.multipliers, np.float32(multiplier)),
+        )
 
 
 class NothingToCut(Exception):

@@ -5,9 +5,11 @@ Importing this module imports torch, which takes seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +17,9 @@ import torch.nn.functional as nnf
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dokimos.checker.linear.lines import UNITS, product_lines
+from dokimos.checker.linear.lines import planes_of
 from dokimos.checker.linear.transposes import Places, Windows
-from dokimos.checker.linear.walk import BoundedNetwork, Steps, WalkStep, steps_of
+from dokimos.checker.linear.walk import BoundedNetwork, Pair, Steps, WalkStep, steps_of
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -31,7 +33,7 @@ class TorchArrays:
 
     def constant(self, values: Floats) -> Tensor:
         """A tensor of its own."""
-        return torch.tensor(values, dtype=torch.float32)
+        return torch.tensor(np.ascontiguousarray(values), dtype=torch.float32)
 
     def permute(self, rows: Tensor, axes: Sequence[int]) -> Tensor:
         """A view."""
@@ -52,7 +54,12 @@ class TorchArrays:
         return nnf.pad(found, widths)
 
 
-Pair = tuple[Tensor, Tensor]
+#: How often an interval is halved to find a tangent.
+HALVINGS = 24
+
+Line = tuple[Tensor, ...]
+"""Slopes, one for each argument, and a shift."""
+Ends = tuple[Tensor, Tensor]
 """The ends of a tensor in each of many regions: [regions or 1, *shape]."""
 
 
@@ -72,7 +79,7 @@ class Batch:
     """Many regions: ends of tensors, cuts by tensor, choices by unit, and multipliers."""
 
     count: int
-    facts: Mapping[str, Pair]
+    facts: Mapping[str, Ends]
     cuts: Mapping[str, FastCuts]
     lines: Mapping[str, Tensor]
     multipliers: Tensor
@@ -81,9 +88,9 @@ class Batch:
 class FastWalk:
     """Backward walks over a network whose facts on the whole box are known."""
 
-    def __init__(self, network: Network, bounded: BoundedNetwork) -> None:
-        self.steps: Steps = steps_of(network, TorchArrays())
-        self.facts: dict[str, Pair] = {
+    def __init__(self, network: Network, bounded: BoundedNetwork, pairs: Sequence[Pair] = ()) -> None:
+        self.steps: Steps = steps_of(network, TorchArrays(), pairs)
+        self.facts: dict[str, Ends] = {
             name: (_tensor(fact.lower)[None], _tensor(fact.upper)[None])
             for name, fact in bounded.facts.items()
         }
@@ -93,9 +100,15 @@ class FastWalk:
             if step.transposes is not None
         }
         self.largest = bounded.largest
-        self.argument = {s.node.output: s.sources for s in self.steps.steps if s.transposes is None}
+        self.argument = {
+            s.node.output: s.sources for s in self.steps.steps if s.node.output in self.steps.units
+        }
+        self._kept: dict[str, tuple[tuple[Tensor, ...], Any]] = {}
+        ops = {s.node.output: s.node.op for s in self.steps.steps if s.node.output in self.argument}
+        self.relus = {name for name, op in ops.items() if op == "Relu"}
+        self.curves = {name: op for name, op in ops.items() if op in CURVES}
 
-    def ends(self, batch: Batch, name: str) -> Pair:
+    def ends(self, batch: Batch, name: str) -> Ends:
         """The ends of a tensor in every region."""
         return batch.facts.get(name) or self.facts[name]
 
@@ -110,7 +123,7 @@ class FastWalk:
         constant: Tensor = torch.zeros((1, 1))
         for step in reversed(self.steps.steps):
             name = step.node.output
-            functional = pending.pop(name, None)
+            functional = None if step.is_opaque else pending.pop(name, None)
             if functional is None:
                 continue
             wide = functional.shape[1]
@@ -154,7 +167,7 @@ class FastWalk:
             shift = torch.where(on | off, 0.0, -chord * lower)
             turned = above * under[:, None] + below * over[:, None]
             return [turned], _dot(below.flatten(2), shift.flatten(1))
-        lines = _fixed_lines(step, ends, choice)
+        lines = self._lines(step, ends, choice)
         parts: list[Tensor] = []
         shift = torch.zeros((1, 1))
         for side, (*slopes, offset) in ((above, lines[0]), (below, lines[1])):
@@ -163,13 +176,39 @@ class FastWalk:
             parts = [a + b for a, b in zip(parts, turned_by, strict=True)] if parts else turned_by
         return parts, shift
 
+    def _lines(self, step: WalkStep, ends: Sequence[Ends], choice: Tensor | None) -> tuple[Line, Line]:
+        """The lines of a unit that is no ReLU; what only depends on the ends is kept until they change."""
+        name = step.node.output
+        known = self._kept.get(name)
+        curve = CURVES.get(step.node.op)
+        if known is None or any(
+            a is not b for a, b in zip(known[0], (e for p in ends for e in p), strict=True)
+        ):
+            kept: Any = _fixed_lines(step, ends) if curve is None else _last_tangents(curve, *ends[0])
+            known = self._kept[name] = (tuple(end for pair in ends for end in pair), kept)
+        if curve is None:
+            lines: tuple[Line, Line] = known[1]
+            return lines
+        return _bent_lines(curve, ends[0], known[1], choice)
+
+    def usual(self, name: str) -> Tensor:
+        """The usual choice of a unit on the whole box; for curves the mean of those below and above."""
+        lower, upper = self.facts[self.argument[name][0]]
+        if name in self.relus:
+            return (upper > -lower).to(torch.float32)
+        middle, shares = 0.5 * (lower + upper), []
+        lasts = _last_tangents(CURVES[self.curves[name]], lower, upper)
+        for first, center, last in ((lower, middle, lasts[0]), (-upper, -middle, lasts[1])):
+            shares.append(((center - first) / (last - first).clamp(min=1e-30)).clamp(0.0, 1.0))
+        return 0.5 * (shares[0] + shares[1])
+
     def before(self, name: str) -> list[str]:
-        """The ReLUs that a tensor is computed from, by what they write."""
+        """The ReLUs and curves that a tensor is computed from, by what they write."""
         behind, found = {name}, []
         for step in reversed(self.steps.steps):
             if step.node.output in behind:
                 behind.update(step.sources)
-                if step.transposes is None and step.node.op == "Relu":
+                if step.node.output in self.relus or step.node.output in self.curves:
                     found.append(step.node.output)
         return found
 
@@ -208,21 +247,70 @@ def _dot(functional: Tensor, vectors: Tensor) -> Tensor:
     return (functional @ vectors[..., None])[..., 0]
 
 
-def _fixed_lines(
-    step: WalkStep, ends: Sequence[Pair], choice: Tensor | None
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The lines of the checker's table, as numbers."""
+def _fixed_lines(step: WalkStep, ends: Sequence[Ends]) -> tuple[Line, Line]:
+    """The usual lines of the checker's table, as numbers."""
     facts = [Interval(*(end.numpy().astype(np.float64) for end in pair)) for pair in ends]
-    chosen = np.full((1,), np.nan) if choice is None else choice.detach().numpy().astype(np.float64)
-    if len(facts) == 2:
-        planes = product_lines(facts[0], facts[1], chosen)
-        under, over = planes.lower, planes.upper
-        return tuple(map(_tensor, under)), tuple(map(_tensor, over))
-    lines = UNITS[step.node.op](step.node, facts[0], chosen)
-    return (
-        (_tensor(lines.lower_slope), _tensor(lines.lower_shift)),
-        (_tensor(lines.upper_slope), _tensor(lines.upper_shift)),
-    )
+    under, over = planes_of(step.node, facts, np.full((1,), np.nan))
+    return tuple(map(_tensor, under)), tuple(map(_tensor, over))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function that is convex left of 0 and concave right of it, with f(x) + f(−x) = total."""
+
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    total: float
+
+
+CURVES: Mapping[str, Curve] = MappingProxyType(
+    {
+        "Sigmoid": Curve(torch.sigmoid, lambda x: torch.sigmoid(x) * torch.sigmoid(-x), 1.0),
+        "Tanh": Curve(torch.tanh, lambda x: 1.0 - torch.tanh(x).square(), 0.0),
+    }
+)
+
+
+def _last_tangents(curve: Curve, lower: Tensor, upper: Tensor) -> Ends:
+    """For lines below and, mirrored, above: the last point whose tangent stays on its side."""
+    with torch.no_grad():
+        return _last_tangent(curve, lower, upper), _last_tangent(curve, -upper, -lower)
+
+
+def _last_tangent(curve: Curve, lower: Tensor, upper: Tensor) -> Tensor:
+    """From the lower end to 0, by halving, the last tangent that is below the curve at the upper end."""
+    goal = curve.value(upper)
+
+    def reaches(at: Tensor) -> Tensor:
+        return curve.value(at) + curve.slope(at) * (upper - at) <= goal
+
+    good, bad = lower, torch.where(reaches(lower), upper.clamp(max=0.0), lower)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (good + bad)
+        fine = reaches(middle)
+        good, bad = torch.where(fine, middle, good), torch.where(fine, bad, middle)
+    return torch.where(upper <= 0, upper, torch.where(lower >= 0, lower, good))
+
+
+def _bent_lines(curve: Curve, ends: Ends, last: Ends, choice: Tensor | None) -> tuple[Line, Line]:
+    """The lines of the checker's `_bent` for such a curve; those above are those below, mirrored."""
+    lower, upper = ends
+    slope, shift = _line_below(curve, lower, upper, last[0], choice)
+    mirrored, from_total = _line_below(curve, -upper, -lower, last[1], choice)
+    return (slope, shift), (mirrored, curve.total - from_total)
+
+
+def _line_below(curve: Curve, lower: Tensor, upper: Tensor, last: Tensor, choice: Tensor | None) -> Line:
+    """The chord where no tangent stays below; otherwise the tangent at a point up to `last`."""
+    if choice is None:
+        touched = torch.minimum(0.5 * (lower + upper), last)
+    else:
+        touched = lower + choice * (last - lower)
+    value = curve.value(lower)
+    chord = (curve.value(upper) - value) / (upper - lower).clamp(min=1e-30)
+    is_chord = last == lower
+    slope = torch.where(is_chord, chord, curve.slope(touched))
+    return slope, torch.where(is_chord, value - chord * lower, curve.value(touched) - slope * touched)
 
 
 def _tensor(values: Floats) -> Tensor:

@@ -15,10 +15,7 @@ import numpy as np
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
-from dokimos.engine.halving import prove_by_halving
 from dokimos.engine.outcome import SearchEffort, accepted_truth
-from dokimos.engine.paired_halving import prove_in_pairs
-from dokimos.engine.reference import decide
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
@@ -31,7 +28,7 @@ _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget
 #: A gradient for what can be followed, and units for what hides behind those that are off.
 _ATTACKS = ("pgd", "units")
 #: The share of the time after which a stage is not begun.
-_ATTACKS_END, _LINEAR_SHARE, _PAIRS_SHARE, _HALVING_SHARE = 0.1, 0.85, 0.4, 0.4
+_ATTACKS_END, _LINEAR_SHARE = 0.1, 0.85
 
 
 @dataclass(frozen=True)
@@ -67,9 +64,6 @@ def find_label(
         search.look_first,
         search.attack,
         search.branch_and_bound,
-        search.halve_in_pairs,
-        search.halve,
-        search.ask_reference,
     ):
         stage()
         if so_far is not None:
@@ -92,11 +86,10 @@ class _LabelSearch:
         return max(0.0, self._began + self._seconds - time.process_time())
 
     def look_first(self) -> None:
-        """The cheap attempts: the centres of the boxes, and interval bounds on whole boxes."""
+        """The cheapest attempt: the centres of the boxes."""
         for box, _ in self._asked.questions():
             if self._settle(box.centre, "the centre of the box"):
                 return
-        self._enclose(seconds=0.0)
 
     def _load(self) -> None:
         """Load torch, which takes no time of the search: a process that labels many loads it once."""
@@ -138,47 +131,6 @@ class _LabelSearch:
             self._prove(Certificate("linear", found.data), "branch and bound")
         elif not found.settled:
             self._note(f"linear: {found.reason}")
-
-    def halve_in_pairs(self) -> None:
-        """Bounds on the differences of ReLUs that are alike: for copies of a network side by side."""
-        try:
-            data = prove_in_pairs(self._network, self._asked, seconds=_PAIRS_SHARE * self._left())
-        except (InvalidProof, UnsupportedOp):
-            return  # a later stage gives the reason
-        if data is not None:
-            self._prove(Certificate("paired-relus", data), "bounds on differences of copies")
-
-    def halve(self) -> None:
-        """Interval arithmetic on pieces of the boxes: for every operator."""
-        self._enclose(seconds=_HALVING_SHARE * self._left())
-        if self.found.truth is None:
-            self._note("enclosure: interval bounds do not decide the instance")
-
-    def _enclose(self, *, seconds: float) -> None:
-        try:
-            found = prove_by_halving(self._network, self._asked, seconds=seconds)
-        except (InvalidProof, UnsupportedOp):
-            return
-        self._bounded(found.bound)
-        if found.data is not None:
-            pieces = any(len(tree) > 1 for tree in found.data["trees"])
-            by = "interval bounds on pieces of the box" if pieces else "interval bounds"
-            self._prove(Certificate("enclosure", found.data), by)
-
-    def ask_reference(self) -> None:
-        """The reference engine: exact, for affine operators and ReLUs in any graph."""
-        try:
-            decision = decide(self._network, self._asked, seconds=self._left())
-        except UnsupportedOp as error:
-            self._note(f"reference: {error}")
-            return
-        if decision.certificate is not None:
-            self._prove(decision.certificate, "the reference engine")
-        elif decision.witness is not None:
-            self._settle(decision.witness, "the reference engine")
-        if self.found.truth is None:
-            detail = f" ({decision.detail})" if decision.detail else ""
-            self._note(f"reference: {decision.answer.value}{detail}")
 
     def _note(self, why: str) -> None:
         self._why.append(why.rstrip("."))

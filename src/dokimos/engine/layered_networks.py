@@ -8,12 +8,12 @@ from fractions import Fraction
 import highspy
 import numpy as np
 
-from dokimos.checker.lemmas.constraints import Leaf
-from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
+from dokimos.checker.lemmas.relu_layers import BoundedLayers, Cases, ReluLayer
 from dokimos.engine.outcome import NoProof, ReachedLimit, SearchEffort
 from dokimos.engine.relu_relaxation import (
     INFINITE,
     CaseFinding,
+    Leaf,
     Relaxation,
     Relaxed,
     ReluBounds,
@@ -73,7 +73,7 @@ class _RowSearch:
         if solved is not None and solved.inputs is not None:
             if solved.bound > 0:
                 leaf = self._leaf(phases, solved)
-                if layers.lower_bounds(point(row[None, :]), layers.cases([leaf]))[0] > 0:
+                if layers.lower_bounds(point(row[None, :]), self._case(phases, leaf))[0] > 0:
                     return CaseFinding(leaf=leaf)
             inside = np.clip(solved.inputs, layers.box.lower, layers.box.upper)
             if float(row @ forward(layers.layers, inside)[0]) <= 0:
@@ -84,6 +84,16 @@ class _RowSearch:
         return CaseFinding(
             split=max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k]))
         )
+
+    def _case(self, phases: Mapping[int, bool], leaf: Leaf) -> Cases:
+        """What `BoundedLayers.lower_bounds` reads."""
+        found = self._layers.silent(1)
+        for relu, is_on in phases.items():
+            found[0, 0, relu] = 1 if is_on else -1
+        for part, numbers in enumerate((leaf.slopes, leaf.multipliers), 1):
+            for relu, value in numbers.items():
+                found[part, 0, relu] = float(value)
+        return found
 
     def _leaf(self, phases: Mapping[int, bool], solved: Relaxed) -> Leaf:
         """Slopes and multipliers from the duals: what `BoundedLayers.lower_bounds` reads.
@@ -107,7 +117,7 @@ class _RowSearch:
             elif factors[relu] > _NEGLIGIBLE:
                 slope = float(solved.below[relu]) / float(factors[relu])
                 slopes[relu] = Fraction(min(1.0, max(0.0, slope)))
-        return Leaf(dict(phases), (Fraction(1),), {"slopes": slopes, "multipliers": multipliers})
+        return Leaf(slopes, multipliers)
 
 
 def _relaxation(layers: BoundedLayers, row: Floats) -> Relaxation:
@@ -158,7 +168,7 @@ def nearest_in_region(layers: tuple[ReluLayer, ...], row: Floats, x: Floats, lev
     return found
 
 
-# Linear bounds with splits on affine layers and ReLUs: proofs `relu-tree`, in outward floats
+# Linear bounds with splits on affine layers and ReLUs, in outward floats
 
 
 _MOST_PROGRAMS = 50_000

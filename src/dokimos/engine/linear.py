@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from dokimos.checker.linear.cover import QuestionData
+from dokimos.checker.linear.cover import LEAF, QuestionData
 from dokimos.checker.linear.proof import NOTHING, BoundedQuestion
-from dokimos.checker.linear.walk import Steps, steps_of
+from dokimos.checker.linear.walk import Pair, Steps, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound, NothingToCut, Points
-from dokimos.engine.differentiable import to_torch
-from dokimos.engine.fast_walk import FastWalk
+from dokimos.engine.direct import halves, widest
 from dokimos.engine.outcome import SearchEffort
-from dokimos.engine.root_lines import root_lines
+from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.outward import Floats
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property, nearest_point
 
-#: Up to so many inputs with some width are cut; beyond, units are.
-FEW_INPUTS = 12
+if TYPE_CHECKING:
+    from dokimos.engine.branch_and_bound import BranchAndBound, Closed
+    from dokimos.engine.fast_walk import FastWalk
 
+#: Up to so many inputs with some width are cut; beyond, units are. With few inputs both are tried, for so
+#: many nodes, and the one that closes more goes on.
+FEW_INPUTS, FIRST_CUTS_OF_INPUTS, FIRST_CUTS_OF_UNITS = 12, 1500, 300
+
+Points = NDArray[np.float32]
 #: Whether a point is a counterexample, exactly.
 Settles = Callable[[Point], bool]
 
@@ -43,7 +50,10 @@ class LinearFinding:
 
 
 class LinearSearch:
-    """The search for a proof of a whole property, question by question."""
+    """The search for a proof of a whole property, question by question.
+
+    Torch is loaded where the bounds of whole boxes do not decide a question, and not before.
+    """
 
     def __init__(
         self,
@@ -53,91 +63,193 @@ class LinearSearch:
         settles: Settles | None = None,
         *,
         few_inputs: int = FEW_INPUTS,
-        root_rounds: int = ROOT_ROUNDS,
+        root_rounds: int | None = None,
+        least_margin: float = 0.0,
+        pairs: Sequence[Pair] | None = None,
     ) -> None:
         self._network, self._asked, self._effort, self._settles = network, asked, effort, settles
-        self._few_inputs, self._root_rounds = few_inputs, root_rounds
-        self._steps: Steps = steps_of(network)
+        self._few_inputs, self._root_rounds, self._least_margin = few_inputs, root_rounds, least_margin
+        boxes = [box for box, _ in asked.questions()]
+        if pairs is None:
+            pairs = pairs_in(network, boxes[0]) if boxes else ()
+        self._pairs = tuple(pairs)
+        self._steps: Steps = steps_of(network, pairs=self._pairs)
         tensors = self._steps.tensors
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
-        self._evaluate = to_torch(network, dtype=torch.float64)
-        self._roots: dict[Box, tuple[BoundedQuestion, FastWalk, QuestionData]] = {}
+        self._roots: dict[Box, tuple[BoundedQuestion, QuestionData]] = {}
+        self._walks: dict[Box, FastWalk] = {}
 
     def run(self) -> LinearFinding:
         """Close every question, those of one box with the same bounds of its tensors."""
         covers: list[QuestionData] = []
         for box, conjunction in self._asked.questions():
-            question, fast, start = self._root(box, conjunction)
-            (slack,) = question.slacks(range(1))
-            if slack is not None and slack > 0:
-                covers.append(start)
-                continue
-            wide = int((question.box.upper > question.box.lower).sum())
-            cuts_inputs = wide <= self._few_inputs
-            if not start.root and not cuts_inputs:
-                question, fast, start = self._better_root(box, question, fast)
-                (slack,) = question.slacks(range(1))
-                if slack is not None and slack > 0:
-                    covers.append(start)
-                    continue
-            search = BranchAndBound(
-                self._network,
-                question,
-                start,
-                fast,
-                self._effort,
-                partial(self._try, box=box),
-                cuts_inputs=cuts_inputs,
-                root_rounds=self._root_rounds,
-            )
             try:
-                closed = search.run()
-            except NothingToCut:
+                found = self._close(box, conjunction)
+            except InvalidProof:  # on the whole box a tensor is not bounded; on parts of it, it may be
+                found = self._close_parts(box, conjunction)
+            if isinstance(found, LinearFinding):
+                return found
+            covers.append(found)
+        if not covers:
+            raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
+        data: dict[str, Any] = {"questions": [msgspec.to_builtins(each) for each in covers]}
+        return LinearFinding({**data, "pairs": self._pairs} if self._pairs else data, 0.0)
+
+    def _close(self, box: Box, conjunction: Conjunction) -> QuestionData | LinearFinding:
+        """A cover that closes a question, or what was found instead."""
+        question, start = self._root(box, conjunction)
+        (slack,) = question.slacks(range(1))
+        if slack is not None and slack > self._least_margin:
+            return start
+        if not self._steps.units:  # affine: no cut makes the bound better
+            (slack,) = question.over_the_reals().slacks(range(1))
+            if slack is not None and slack > self._least_margin:
+                return start
+            reason = "the network is affine, and its bound is not above 0"
+            return LinearFinding(None, float(slack or NOTHING), reason=reason)
+        few = int((question.box.upper > question.box.lower).sum()) <= self._few_inputs
+        by_inputs = None
+        if few:
+            by_inputs = self._search(box, question, start, self._effort, cuts_inputs=True)
+            closed = by_inputs.run(FIRST_CUTS_OF_INPUTS)
+            if closed.is_over or self._effort.end is not None:
+                return self._finding(closed)
+        elif self._pairs:  # what copies differ in are often few of the inputs
+            halfway = SearchEffort(self._effort.left / 2, self._effort.most_steps / 2, self._effort.clock)
+            closed = self._search(box, question, start, halfway, cuts_inputs=True).run()
+            self._effort.steps += halfway.steps
+            if closed.is_over:
+                return self._finding(closed)
+        if not start.root:
+            question, start = self._better_root(box, question)
+            (slack,) = question.slacks(range(1))
+            if slack is not None and slack > self._least_margin:
+                return start
+        from dokimos.engine.branch_and_bound import NothingToCut
+
+        by_units = self._search(box, question, start, self._effort, cuts_inputs=False)
+        try:
+            closed = by_units.run(FIRST_CUTS_OF_UNITS if few else inf)
+            if by_inputs is None or closed.is_over or by_units.closed_share > by_inputs.closed_share:
+                return self._finding(closed if closed.is_over else by_units.run())
+        except NothingToCut:
+            if by_inputs is None:
                 return LinearFinding(
                     None, float(slack or NOTHING), reason="a part of the box is too close to call"
                 )
-            if closed.found:
-                return LinearFinding(None, closed.bound, settled=True)
-            if closed.data is None:
-                return LinearFinding(None, closed.bound, reason="branch and bound did not finish in time")
-            covers.append(closed.data)
-        if not covers:
-            raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
-        return LinearFinding({"questions": [msgspec.to_builtins(each) for each in covers]}, 0.0)
+        return self._finding(by_inputs.run())
 
-    def _root(self, box: Box, conjunction: Conjunction) -> tuple[BoundedQuestion, FastWalk, QuestionData]:
+    def _search(
+        self,
+        box: Box,
+        question: BoundedQuestion,
+        start: QuestionData,
+        effort: SearchEffort,
+        *,
+        cuts_inputs: bool,
+    ) -> BranchAndBound:
+        """Branch and bound, by cuts of inputs or of units."""
+        from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound
+
+        return BranchAndBound(
+            self._network,
+            question,
+            start,
+            self._walk(box, question),
+            effort,
+            partial(self._try, box=box),
+            cuts_inputs=cuts_inputs,
+            root_rounds=ROOT_ROUNDS if self._root_rounds is None else self._root_rounds,
+            least_margin=self._least_margin,
+        )
+
+    def _finding(self, closed: Closed) -> QuestionData | LinearFinding:
+        if closed.found:
+            return LinearFinding(None, closed.bound, settled=True)
+        if closed.data is None:
+            return LinearFinding(None, closed.bound, reason="branch and bound did not finish in time")
+        return closed.data
+
+    def _root(self, box: Box, conjunction: Conjunction) -> tuple[BoundedQuestion, QuestionData]:
         """The question with what is known of its box."""
         if box not in self._roots:
             start = QuestionData(refined=self._refined)
-            question = BoundedQuestion(self._steps, box, conjunction, start, ulps=DEFAULT_ULPS)
-            self._roots[box] = question, FastWalk(self._network, question.bounded), start
-        question, fast, start = self._roots[box]
-        return question.asking(conjunction, start), fast, start
+            self._roots[box] = self._question(box, conjunction, start), start
+        question, start = self._roots[box]
+        return question.asking(conjunction, start), start
 
-    def _better_root(
-        self, box: Box, question: BoundedQuestion, fast: FastWalk
-    ) -> tuple[BoundedQuestion, FastWalk, QuestionData]:
+    def _question(self, box: Box, conjunction: Conjunction, start: QuestionData) -> BoundedQuestion:
+        ulps = None if self._network.dtype == np.float64 else DEFAULT_ULPS
+        return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps)
+
+    def _walk(self, box: Box, question: BoundedQuestion) -> FastWalk:
+        """The walk in floats, with what is known of the box."""
+        from dokimos.engine.fast_walk import FastWalk
+
+        if box not in self._walks:
+            self._walks[box] = FastWalk(self._network, question.bounded, self._pairs)
+        return self._walks[box]
+
+    def _better_root(self, box: Box, question: BoundedQuestion) -> tuple[BoundedQuestion, QuestionData]:
         """The same with better bounds of the tensors on the whole box."""
+        from dokimos.engine.root_lines import root_lines
+
         goals = question.goals(np.eye(len(question.conjunction), dtype=np.uint8)[None])
-        rows = {name: torch.tensor(each, dtype=torch.float32) for name, each in goals.rows.items()}
         names = [self._steps.tensors[k] for k in self._refined]
-        start = QuestionData(refined=self._refined, root=root_lines(fast, names, rows))
-        question = BoundedQuestion(self._steps, box, question.conjunction, start, ulps=DEFAULT_ULPS)
-        self._roots[box] = question, FastWalk(self._network, question.bounded), start
+        lines = root_lines(self._walk(box, question), names, goals.rows)
+        start = QuestionData(refined=self._refined, root=lines)
+        del self._walks[box]
+        self._roots[box] = self._question(box, question.conjunction, start), start
         return self._roots[box]
+
+    def _close_parts(self, box: Box, conjunction: Conjunction) -> QuestionData | LinearFinding:
+        """The box in halves of its inputs until each, as a box of its own, is closed."""
+        tree: list[int] = []
+        pending = [box]
+        data = QuestionData(refined=self._refined)
+        while pending:
+            part = pending.pop()
+            self._effort.steps += 1
+            slack: Fraction | None = NOTHING
+            with suppress(InvalidProof):
+                (slack,) = self._question(part, conjunction, data).slacks(range(1))
+            if slack is None or slack > self._least_margin:
+                tree.append(LEAF)
+                continue
+            coordinate = widest(part, box)
+            if box.size > self._few_inputs or coordinate is None or self._effort.end is not None:
+                return LinearFinding(None, float(slack), reason="a tensor is not bounded by finite numbers")
+            tree.append(coordinate)
+            pending += reversed(halves(part, coordinate))
+        return QuestionData(tree=tuple(tree), refined=self._refined, own=True)
 
     def _try(self, points: Points, box: Box) -> bool:
         """Whether one of these points settles the property; floats say which are worth asking."""
         if self._settles is None:
             return False
-        with torch.no_grad():
-            outputs = self._evaluate(torch.from_numpy(points)).numpy()
+        outputs = self._evaluate(points)
         for place in np.flatnonzero(self._unsafe(points.astype(np.float64), outputs))[:3]:
             exact = tuple(Fraction(float(x)) for x in points[place])
             if self._settles(nearest_point(exact, box)):
                 return True
         return False
+
+    @cached_property
+    def _evaluate(self) -> Callable[[Points], Floats]:
+        """The network in floats, on many points."""
+        import torch
+
+        from dokimos.engine.differentiable import to_torch
+
+        network = to_torch(self._network, dtype=torch.float64)
+
+        def outputs(points: Points) -> Floats:
+            with torch.no_grad():
+                found: Floats = network(torch.from_numpy(points)).numpy()
+            return found
+
+        return outputs
 
     def _unsafe(self, points: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """Which points look unsafe in floats."""

@@ -14,7 +14,6 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.constraints import LEAF, Leaf
 from dokimos.networks.semantics.outward import Floats, Interval
 
 #: The cost of violating a decided phase, if that is allowed: an upper bound on the multipliers.
@@ -244,6 +243,14 @@ Path = tuple[tuple[int, bool], ...]
 W = TypeVar("W")
 
 
+@dataclass(frozen=True)
+class Leaf:
+    """What closes a case: by ReLU the slopes of lines below and the multipliers of what was decided."""
+
+    slopes: Mapping[int, Fraction]
+    multipliers: Mapping[int, Fraction]
+
+
 @dataclass
 class Tree:
     """A growing tree: a split or a leaf for the path to each node; a path with neither is an open case."""
@@ -251,28 +258,6 @@ class Tree:
     splits: dict[Path, int] = field(default_factory=dict)
     leaves: dict[Path, Leaf] = field(default_factory=dict)
     left_open: int = 0
-
-    def as_data(self, write: Callable[[Fraction], str] = str) -> dict[str, Any]:
-        """The tree as the data of a `relu-tree`, its leaves' choices written as `write` does."""
-        splits: list[int] = []
-        leaves: list[dict[str, Any]] = []
-        pending: list[Path] = [()]
-        while pending:
-            path = pending.pop()
-            if path in self.splits:
-                relu = self.splits[path]
-                splits.append(relu)
-                pending += [(*path, (relu, False)), (*path, (relu, True))]
-            else:
-                splits.append(LEAF)
-                leaf = self.leaves[path]
-                choices = {
-                    name: {str(relu): write(value) for relu, value in sorted(by_relu.items())}
-                    for name, by_relu in leaf.choices.items()
-                }
-                weights = [str(weight) for weight in leaf.constraints]
-                leaves.append({"constraints": weights, "choices": choices})
-        return {"splits": splits, "leaves": leaves}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,17 +14,19 @@ from torch import Tensor
 from dokimos.checker.linear.cover import USUAL_BYTE, pack
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.fast_walk import MOST_NUMBERS, Batch, FastWalk
+from dokimos.networks.semantics.outward import Floats
 
 #: How often lines are improved, how fast, and for how many entries of a tensor at once.
 ROUNDS, PACE, SAMPLE = 12, 0.15, 64
 
 
-def root_lines(fast: FastWalk, refined: Sequence[str], goals: Mapping[str, Tensor]) -> str:
+def root_lines(fast: FastWalk, refined: Sequence[str], rows: Mapping[str, Floats]) -> str:
     """The choices for bounding the tensors in `refined` from below and above, packed for a certificate.
 
-    The facts of `fast` are narrowed by what they give, as floats see it. What matters to `goals` most is
-    looked at: a sample of each tensor's entries shares one line for each unit before it.
+    The facts of `fast` are narrowed by what they give, as floats see it. What matters to the functionals
+    `rows` most is looked at: a sample of each tensor's entries shares one line for each unit before it.
     """
+    goals = {name: torch.tensor(each, dtype=torch.float32) for name, each in rows.items()}
     units = fast.steps.units
     spans = dict(zip(units, pairwise(np.cumsum([0, *map(prod, units.values())]).tolist()), strict=True))
     table = np.full((2 * len(refined), sum(map(prod, units.values()))), USUAL_BYTE, dtype=np.uint8)
@@ -79,8 +81,7 @@ def _improved(
     """Lines for both sides of a tensor, by gradient ascent on the bounds of some entries."""
     lines = {}
     for relu in behind:
-        lower, upper = fast.facts[fast.argument[relu][0]]
-        usual = (upper > -lower).to(torch.float32)
+        usual = fast.usual(relu)
         lines[relu] = usual.expand(2, *usual.shape[1:]).clone().requires_grad_()
     steps, rows = Adam(lines.values(), rate=PACE), _rows(fast, name, entries)
     best = {relu: each.detach().clone() for relu, each in lines.items()}

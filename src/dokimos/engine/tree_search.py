@@ -23,7 +23,8 @@ from dokimos.checker.lemmas.zones import (
     Span,
 )
 from dokimos.checker.trees.covers import TreeZone, TreeZones
-from dokimos.checker.trees.leaves import Ints, Leaves, TreeStatement
+from dokimos.checker.trees.leaves import ForbiddenScores, Ints, Leaves, ScoreComparison, TreeStatement
+from dokimos.core.errors import InvalidProof
 from dokimos.engine.condition_cases import Case, candidates, condition_breaks, condition_cut
 
 Floats = NDArray[np.float64]
@@ -163,9 +164,11 @@ class TreeSearch:
         yield None
 
     def _rules_of(self, target: int) -> list[_Rule]:
-        """Whichever of these is below 0 throughout rules the combination of decisions out."""
-        zones, classes = self._zones, self.statement.forbidden[target].classes
-        found = []
+        """Whichever of these is below 0 throughout rules out the combination of decisions or scores."""
+        zones, forbidden = self._zones, self.statement.forbidden[target]
+        if isinstance(forbidden, ForbiddenScores):
+            return [self._rule_of(each) for each in forbidden.parts]
+        found, classes = [], forbidden.classes
         places = list(zip(zones.where, classes, strict=True))
         for (group, place), a in places:
             scores = zones.scores(zones.leaves[group], place).astype(np.float64)
@@ -180,6 +183,20 @@ class TreeSearch:
                     two = zones.scores(zones.leaves[group], second).astype(np.float64)
                     found.append(_Rule(group, one[:, a] - one[:, b] + two[:, b] - two[:, a], 0.0, 0.5))
         return found
+
+    def _rule_of(self, part: ScoreComparison) -> _Rule:
+        """How far below 0 a comparison of scores gets; a quantity counts with its middle value."""
+        zones = self._zones
+        if len(zones.leaves) > 1:
+            raise InvalidProof("the trees have too many pairs of leaves that two records reach together")
+        leaves = zones.leaves[0]
+        scores = sum(f * zones.scores(leaves, r)[:, c].astype(np.float64) for r, c, f in part.scores)
+        ends = part.quantity.ends(self.statement.zone)
+        middle = float(ends[0] + ends[1]) / 2 * self.statement.trees.divide
+        constant = float(np.ldexp(middle, zones.shift)) + sum(
+            f * float(zones.base[c]) for _, c, f in part.scores
+        )
+        return _Rule(0, -np.asarray(scores), -constant)
 
     def _plan(self, zones: Sequence[TreeZone], target: int) -> tuple[Floats, list[Cut | None]]:
         """How far each zone is from being closed, and the cut that brings both parts nearest to it."""

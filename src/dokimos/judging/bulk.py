@@ -22,9 +22,15 @@ from dokimos.core.files import append_line, code_key, home
 from dokimos.core.parallel import each
 from dokimos.core.readable import Brief
 from dokimos.judging.judge_instances import JudgedInstance, certificates, judge_all, judge_instance, settled
-from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding, nobody_checks
+from dokimos.judging.label_checks import (
+    LabelCheck,
+    LabelChecker,
+    LabelStanding,
+    failed_label_in_words,
+    nobody_checks,
+)
 from dokimos.judging.rules import RuleSet
-from dokimos.judging.verdicts import Judgement, checked_labels, failed_label_in_words
+from dokimos.judging.verdicts import Judgement, checked_labels
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import sha256
@@ -94,7 +100,8 @@ def judge_tasks(
     for index, verdicts in each(_judge, [task for task, _ in todo], jobs=jobs):
         task, key = todo[index]
         done += 1
-        _keep(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}))
+        if not any(j.label_check is not None and j.label_check.is_fault for j in verdicts):
+            _keep(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}))
         judged(done, len(tasks), f"{task.runs[0].suite}/{task.entry.name}")
         yield task, verdicts
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dokimos.checker.base import CertificateKind
 from dokimos.checker.check import check
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import DokimosError, InputError, InvalidProof
+from dokimos.core.parallel import Cost, measured
 from dokimos.core.registry import Registry
 from dokimos.suites.entry import SuiteEntry
+
+if TYPE_CHECKING:
+    from dokimos.runtimes.cross_check import CrossCheck
+
+
+#: How the words begin that tell of a bug.
+FAULT = "a fault of Dokimos"
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
 
 def fault(error: Exception) -> str:
     """What an error that no file should cause says of itself, in one line."""
-    return f"a fault of Dokimos: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return f"{FAULT}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
@@ -86,3 +97,32 @@ def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
         return checked
     problem = "" if truth is None else why_not_trusted(truth.certificate.kind)
     return replace(checked, problem=problem, is_unreadable=False) if problem else checked
+
+
+def check_and_compare(
+    entry: SuiteEntry, *, core_only: bool, plugin_proofs: bool
+) -> tuple[tuple[CheckedEntry, CrossCheck | None], Cost]:
+    """What the checker says about an entry, its comparison with runtimes if it is proven, and the cost.
+
+    With `core_only`, only the trusted core is loaded, and nothing is compared; with `plugin_proofs`, kinds
+    of proof that other packages add are trusted.
+    """
+    checker = check_entry_with_plugins if plugin_proofs else check_entry_naming_plugins
+    return measured(partial(_compared, check_entry if core_only else checker, entry, compare=not core_only))
+
+
+def _compared(
+    checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
+) -> tuple[CheckedEntry, CrossCheck | None]:
+    checked = checker(entry)
+    if not compare or not checked.is_proven:
+        return checked, None
+    from dokimos.runtimes.cross_check import cross_check
+
+    truth = entry.read_truth()
+    assert truth is not None
+    try:
+        compared = cross_check(entry.read_instance(), truth)
+    except Exception as error:  # a bug, which must not hide the other entries
+        return replace(checked, problem=fault(error), is_fault=True), None
+    return replace(checked, problem=compared.contradiction), compared

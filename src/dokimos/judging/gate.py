@@ -9,111 +9,48 @@ A gate passes only if something was really answered. It fails on
 - an answer that was right in the baseline and is not right now; if time may be the reason, a second try
   must fail too,
 - a baseline that has none of a verifier's runs on a suite: nothing was compared,
+- answers that have become slower than allowed, if a factor is given,
 - a label that fails its check, whether an answer agrees with it or not, and an answer that contradicts a
   label whose check did not end.
+
+Where a tool can switch its attack off, it is asked again without it where it answered `sat`. These runs
+test its proofs: wrong answers count, and nothing else does.
 
 The files of every failure are kept in the campaign's folder, with the commands that show it again.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import shlex
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import cast
 
-from msgspec import Meta
-
-from dokimos import __version__
-from dokimos.campaigns.journal import Seconds
-from dokimos.core import strict_json
-from dokimos.core.documents import require_known_keys
-from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import cannot_write, only_one, write_whole
-from dokimos.core.inputs import contained
-from dokimos.core.readable import Brief, exact_number, markdown_text, printable
-from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
-from dokimos.judging.label_checks import LabelCheck, LabelStanding
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.manifest import read_manifest
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.settings import RunSettings
+from dokimos.core.errors import InputError
+from dokimos.core.files import home
+from dokimos.core.readable import Brief, exact_number
+from dokimos.judging.baselines import Baseline, BaselineRun, RunKey, worst_of
+from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns
+from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
+from dokimos.judging.pace import Slowdown, slowdown
+from dokimos.judging.power import Power, power_of
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.judging.written_points import counterexample_text, seen_from_here, write_witness
-from dokimos.suites.entry import SuiteEntry, exists, read_content, read_text
+from dokimos.suites.budgets import in_order
+from dokimos.suites.entry import SuiteEntry, exists
 from dokimos.suites.instance import Answer
-from dokimos.suites.suite_files import InstanceFiles, store_files, write_rows
+from dokimos.verifiers.base import Verifier
 
-SCHEMA: Literal[1] = 1
-#: What is solved in more than this share of its limit is near it: the next machine may be slower.
-NEAR_SHARE = 0.5
-#: The folder of what is kept of the failures, in that of a campaign.
-FAILURES = "failures"
-_MOST_BYTES = 64 << 20
-_WHAT = "a baseline of `dokimos gate`"
-_log = logging.getLogger("dokimos")
-
-RunKey = tuple[str, str, str]
-"""A run by the names of its verifier, its suite and its instance."""
-
-
-@dataclass(frozen=True)
-class BaselineRun:
-    """One run as it was when the baseline was taken; `seconds` of `limit_seconds` were used."""
-
-    verifier: str
-    suite: str
-    instance: str
-    verdict: Verdict
-    seconds: Seconds
-    limit_seconds: Seconds
-
-    @property
-    def key(self) -> RunKey:
-        """Which run it is."""
-        return self.verifier, self.suite, self.instance
-
-    @property
-    def is_near(self) -> bool:
-        """Whether it used more than half of its time."""
-        return self.seconds > NEAR_SHARE * self.limit_seconds
-
-
-@dataclass(frozen=True)
-class ExpectedFailure:
-    """A wrong or unwitnessed answer that is expected, and why it is tolerated for now."""
-
-    verifier: str
-    suite: str
-    instance: str
-    reason: Annotated[str, Meta(min_length=1)]
-
-    @property
-    def key(self) -> RunKey:
-        """Which run it is."""
-        return self.verifier, self.suite, self.instance
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What a gate compares answers with."""
-
-    runs: tuple[BaselineRun, ...] = ()
-    expected_failures: tuple[ExpectedFailure, ...] = ()
-
-    @property
-    def expected(self) -> dict[RunKey, str]:
-        """The reasons of the expected failures."""
-        return {failure.key: failure.reason for failure in self.expected_failures}
-
-
-@dataclass(frozen=True)
-class _Form(Baseline):
-    """The file: a baseline and the number of its format."""
-
-    schema: Literal[1] = SCHEMA
+#: An answer that takes more than this many times as long as in the baseline is slower.
+SLOWER = 2.0
+#: How many of the slower answers a finding names.
+_MOST_NAMED = 10
 
 
 class GateFindingKind(Enum):
@@ -125,10 +62,12 @@ class GateFindingKind(Enum):
     SILENT = "answers nothing"
     LOST = "no longer right"
     UNCOMPARED = "not compared"
+    TOO_SLOW = "too slow"
     LABEL = "label fails"
     CONTRADICTED = "contradicts an unchecked label"
     EXPECTED = "expected failure"
     NEAR = "near its limit"
+    SLOWER = "slower"
     NOT_ASKED = "not asked"
     LEFT_OUT = "left out"
     UNPROVEN = "label not checked"
@@ -150,6 +89,7 @@ _FAILING = frozenset(
         GateFindingKind.SILENT,
         GateFindingKind.LOST,
         GateFindingKind.UNCOMPARED,
+        GateFindingKind.TOO_SLOW,
         GateFindingKind.LABEL,
         GateFindingKind.CONTRADICTED,
     }
@@ -170,7 +110,8 @@ class GateOutcome(Brief):
     """The result of a gate; `runs` is what a baseline would keep.
 
     `failed_labels` has what is wrong with labels that fail, and `replays` the commands that evaluate the
-    point kept of a failure, if it has one.
+    point kept of a failure, if it has one. `power` says of each verifier how many instances tested its
+    proofs; `following` are the verifiers without their attack.
     """
 
     findings: tuple[GateFinding, ...]
@@ -178,6 +119,12 @@ class GateOutcome(Brief):
     judged: JudgedCampaigns = field(repr=False)
     failed_labels: Mapping[InstanceKey, str] = field(default_factory=lambda: MappingProxyType({}))
     replays: Mapping[RunKey, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    following: Collection[str] = ()
+
+    @property
+    def power(self) -> tuple[Power, ...]:
+        """How many instances could have shown that proofs are wrong, for each verifier."""
+        return power_of(self.judged.judgements, following=self.following)
 
     @property
     def is_open(self) -> bool:
@@ -203,31 +150,39 @@ def pass_gate(
     last: Baseline | None = None,
     left_out: Sequence[str] = (),
     labels: Mapping[InstanceKey, LabelCheck] = MappingProxyType({}),
+    following: Collection[str] = (),
+    fail_slower: float | None = None,
 ) -> GateOutcome:
     """The gate's findings on judged campaigns, compared with a baseline and with the previous time.
 
     `is_updated`: the baseline will be rewritten, and need not have these runs yet. If there was no previous
     time, changes are those since the baseline. `left_out` has a sentence for each suite about what was not
-    run. `labels` has the results of checking labels that right answers rest on.
+    run. `labels` has the results of checking labels that right answers rest on. `following` are the
+    verifiers without their attack, which are asked only where those with it answered `sat`. `fail_slower`
+    is how many times as slow as in the baseline answers may be.
     """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
-    worst = _worst(runs)
+    worst = worst_of(runs)
+    asked = {key: run for key, run in worst.items() if run.verifier not in following}
     failed = dict(judged.failed_labels)
     failed |= {key: one.problem for key, one in labels.items() if one.standing is LabelStanding.FAILED}
     findings = [
         *_bad_answers(judged.judgements, held.expected),
         *_missing(judged),
         *_labels(judged, labels, failed),
-        *_silent(judged.judgements),
-        *_lost(held, worst),
-        *([] if is_updated or baseline is None else _uncompared(held, worst)),
-        *_near(runs),
-        *_not_asked(held, worst),
+        *_silent([one for one in judged.judgements if one.record.verifier not in following]),
+        *_lost(held, asked),
+        *([] if is_updated or baseline is None else _uncompared(held, asked)),
+        *_slower(held, worst, fail_slower),
+        *_near([run for run in runs if run.verifier not in following]),
+        *_not_asked(held, asked),
         *(GateFinding(GateFindingKind.LEFT_OUT, text) for text in left_out),
         *(_changes(worst, held, "in the baseline") if last is None else _changes(worst, last, "last time")),
     ]
-    return GateOutcome(tuple(findings), runs, judged, MappingProxyType(failed))
+    return GateOutcome(
+        tuple(findings), runs, judged, MappingProxyType(failed), following=frozenset(following)
+    )
 
 
 def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
@@ -237,7 +192,7 @@ def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
     tools say `unknown` when their time is up.
     """
     short = {run.key for run in (*baseline.runs, *outcome.runs) if run.is_near}
-    short |= {_key(j) for j in outcome.judged.judgements if j.record.answer is Answer.TIMEOUT}
+    short |= {run_key(j) for j in outcome.judged.judgements if j.record.answer is Answer.TIMEOUT}
     lost = {finding.run for finding in outcome.of_kind(GateFindingKind.LOST) if finding.run}
     return frozenset(lost & short)
 
@@ -250,26 +205,13 @@ def _run(judgement: Judgement) -> BaselineRun:
     )
 
 
-def _worst(runs: Sequence[BaselineRun]) -> dict[RunKey, BaselineRun]:
-    """One run of each: of several, one that is wrong, or else one that is not right."""
-    found: dict[RunKey, BaselineRun] = {}
-    for run in runs:
-        before = found.get(run.key)
-        if before is None or _badness(run) > _badness(before):
-            found[run.key] = run
-    return found
-
-
-def _badness(run: BaselineRun) -> int:
-    return 2 if run.verdict.is_wrong else int(not run.verdict.is_right)
-
-
 def _named(key: RunKey) -> str:
     verifier, suite, instance = key
     return f"{verifier} on {suite}/{instance}"
 
 
-def _key(judgement: Judgement) -> RunKey:
+def run_key(judgement: Judgement) -> RunKey:
+    """Which run a judgement is about."""
     record = judgement.record
     return record.verifier, record.suite, record.instance
 
@@ -284,7 +226,7 @@ def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]
     for judgement in judgements:
         if not _is_bad(judgement.verdict):
             continue
-        key = _key(judgement)
+        key = run_key(judgement)
         said = f"{_named(key)}: {judgement.verdict.value}"
         if key in expected:
             text = f"{said}, as the baseline expects: {expected[key]}"
@@ -292,8 +234,8 @@ def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]
         else:
             kind = GateFindingKind.WRONG if judgement.verdict.is_wrong else GateFindingKind.UNWITNESSED
             found.append(GateFinding(kind, f"{said}: {judgement.reason}{_shown(judgement)}", key))
-    ran = {_key(j) for j in judgements}
-    not_right = {_key(j) for j in judgements if j.verdict is not Verdict.CORRECT}
+    ran = {run_key(j) for j in judgements}
+    not_right = {run_key(j) for j in judgements if j.verdict is not Verdict.CORRECT}
     for key in sorted(expected.keys() & ran - not_right):
         text = f"{_named(key)} no longer fails; remove it from the baseline"
         found.append(GateFinding(GateFindingKind.MENDED, text, key))
@@ -334,9 +276,11 @@ def _labels(
         if checked is None or checked.standing is not LabelStanding.NOT_CHECKED:
             continue
         if judgement.verdict is Verdict.UNLABELLED:  # by its label it would be wrong
-            said = f"{_named(_key(judgement))} answers {judgement.record.answer.value}, against its label"
+            said = (
+                f"{_named(run_key(judgement))} answers {judgement.record.answer.value}, against its label"
+            )
             text = f"{said}, which could not be checked: {checked.problem}"
-            found.append(GateFinding(GateFindingKind.CONTRADICTED, text, _key(judgement)))
+            found.append(GateFinding(GateFindingKind.CONTRADICTED, text, run_key(judgement)))
     if open_ := {key: one for key, one in labels.items() if one.standing is LabelStanding.NOT_CHECKED}:
         (suite, instance), first = next(iter(open_.items()))
         text = f"{len(open_)} of the labels of right answers, such as {suite}/{instance}: {first.problem}"
@@ -423,13 +367,44 @@ def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
     ]
 
 
+def _slower(
+    baseline: Baseline, now: Mapping[RunKey, BaselineRun], allowed: float | None
+) -> list[GateFinding]:
+    """The verifiers and suites with answers that have become slower, by a test over the pairs of times."""
+    groups: dict[tuple[str, str], list[BaselineRun]] = {}
+    for run in baseline.runs:
+        current = now.get(run.key)
+        if run.verdict.is_right and current is not None and current.verdict.is_right:
+            groups.setdefault((run.verifier, run.suite), []).append(run)
+    found = []
+    for (verifier, suite), runs in groups.items():
+        before = {run.key: run.seconds for run in runs}
+        times = {key: now[key].seconds for key in before}
+        kinds = {} if allowed is None else {GateFindingKind.TOO_SLOW: allowed}
+        for kind, factor in (kinds | {GateFindingKind.SLOWER: SLOWER}).items():
+            if (slow := slowdown(before, times, factor=factor)).is_real:
+                found.append(GateFinding(kind, f"{verifier} on {suite}: {_in_words(slow, before, times)}"))
+                break
+    return found
+
+
+def _in_words(slow: Slowdown[RunKey], before: Mapping[RunKey, float], now: Mapping[RunKey, float]) -> str:
+    named = [f"{key[2]} {before[key]:.1f} s, now {now[key]:.1f} s" for key in slow.slower[:_MOST_NAMED]]
+    more = len(slow.slower) - len(named)
+    rest = f"; and {more} more" if more else ""
+    return (
+        f"{len(slow.slower)} of {slow.pairs} right answers took more than {slow.factor:g} times as long as "
+        f"in the baseline, and {slow.faster} were faster by as much ({'; '.join(named)}{rest})"
+    )
+
+
 def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> list[GateFinding]:
     """What has become wrong, or is no longer, since then; only of runs that there were then.
 
     What was wrong is mended by a right answer, and by nothing else.
     """
     found = []
-    before = _worst(then.runs)
+    before = worst_of(then.runs)
     for key in sorted(now.keys() & before.keys() - then.expected.keys()):
         is_wrong, was_wrong = now[key].verdict.is_wrong, before[key].verdict.is_wrong
         if is_wrong and not was_wrong:
@@ -442,199 +417,87 @@ def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> li
     return found
 
 
-def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file. Raises UnreadableFile if it is not a baseline."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except FileNotFoundError as error:
-        raise UnreadableFile(
-            path, "there is no baseline here; make one with `dokimos gate … --update-baseline`."
-        ) from error
-    except OSError as error:
-        raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
-    if len(content) > _MOST_BYTES:
-        raise UnreadableFile(path, "it is too large for a baseline.")
-    document = strict_json.parse(content, file=path)
-    found = strict_json.convert(document, _Form, file=path, what=_WHAT)
-    require_known_keys(document, _Form, file=path, what=_WHAT)
-    return found
+# What a gate asks: which instances, which runs again, and which labels
 
 
-def write_baseline(
-    path: Path,
-    outcome: GateOutcome,
-    *,
-    before: Baseline | None,
-    instances: Mapping[str, Container[str]] | None = None,
-) -> None:
-    """Write a baseline of these runs, and keep the earlier runs that were not part of this gate.
+def in_budget_order(
+    suites: Sequence[CampaignSuite], seconds: float, settings: RunSettings, *, most_runs: int
+) -> list[CampaignSuite]:
+    """The suites with their instances in the order in which a budget takes them.
 
-    Expected failures stay unless they were run again and are right. `instances` has the names of all
-    instances of some suites: runs on instances that no longer exist are dropped.
+    An instance may take `most_runs` runs of one verifier. Raises InputError if the budget has no room for
+    the first instance of each suite: nothing of that suite would be tested.
     """
-    held, seen = before or Baseline(), _worst(outcome.runs)
-    known = instances or {}
-
-    def stays(run: BaselineRun | ExpectedFailure) -> bool:
-        return run.key not in seen and (run.suite not in known or run.instance in known[run.suite])
-
-    not_right = {key for key, run in seen.items() if run.verdict is not Verdict.CORRECT}
-    kept = tuple(one for one in held.expected_failures if one.key in not_right or stays(one))
-    runs = [*seen.values(), *(run for run in held.runs if stays(run))]
-    in_order = tuple(sorted(runs, key=lambda run: run.key))
-    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline", durable=True)
-
-
-def renew_baseline(
-    path: Path, outcome: GateOutcome, *, instances: Mapping[str, Container[str]] | None = None
-) -> None:
-    """Write a baseline like `write_baseline`, over what it holds now.
-
-    Another gate may have updated it since this one has read it, and none does while this one writes.
-    """
-    place = Path(os.path.realpath(path))
-    lock = place.with_name(f".{place.name[:40]}.lock")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(lock, doing=f"updates {path}", waiting=lambda said: _log.info("%s", said)):
-            before = read_baseline(path) if path.exists() else None
-            write_baseline(path, outcome, before=before, instances=instances)
-    except OSError as error:
-        raise cannot_write(path, error, what="the baseline") from error
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """A run that failed; `point` is the place of its point below the folder of failures, if it has one."""
-
-    judgement: Judgement
-    text: str
-    point: Path | None
-
-    def replay(self, below: str = "") -> str:
-        """The command that evaluates the point, for someone to whom the folder of failures is `below`."""
-        record = self.judgement.record
-        files = (Path("onnx", f"{record.instance}.onnx"), Path("vnnlib", f"{record.instance}.vnnlib"))
-        paths = (*(Path(record.suite, file) for file in files), self.point or "")
-        return shlex.join(["dokimos", "replay", *(str(Path(below, path)) for path in paths)])
-
-
-def keep_failures(
-    folder: Path, outcome: GateOutcome, entries: Mapping[InstanceKey, SuiteEntry]
-) -> GateOutcome:
-    """Keep the files of every failure in the folder of a campaign; returns the outcome with commands.
-
-    Each suite with a failure becomes a smaller suite there, with network, property, proof and points, so
-    that nothing else is needed to see a failure again: neither the suite nor the verifier. A point is the
-    verifier's own witness, if it gave one; otherwise one that violates, if one is known. README.md has all
-    commands, relative to its own folder. Files that cannot be written only lead to a remark.
-    """
-    kept = folder / FAILURES
-    told = {
-        finding.run: finding.text
-        for finding in outcome.findings
-        if finding.run and (finding.kind.fails or finding.kind is GateFindingKind.EXPECTED)
-    }
-    failing = [j for j in outcome.judged.judgements if _key(j) in told]
-    keys = dict.fromkeys([(j.record.suite, j.record.instance) for j in failing])
-    keys |= dict.fromkeys(outcome.failed_labels)
-    if not keys:
-        return outcome
-    try:
-        _store(kept, {key: entries[key] for key in keys if key in entries})
-        failures = [_Failure(j, told[_key(j)], _keep_point(kept, j, entries)) for j in failing]
-        guide = _guide(outcome, failures, {suite for suite, _ in keys})
-        write_whole(kept / "README.md", guide, what="the commands")
-    except (InputError, OSError) as error:
-        _log.warning("The files of the failures are not kept: %s", error)
-        return outcome
-    here = seen_from_here(kept)
-    by_job = {one.judgement.record.job: one for one in failures}
-
-    def pointed(judgement: Judgement) -> Judgement:
-        record, shown = judgement.record, judgement.counterexample
-        failure = by_job.get(record.job)
-        if failure is None:
-            return judgement
-        if shown is not None and failure.point is not None:
-            shown = replace(shown, command=failure.replay(here))
-        again = reproduction(record, manifests[record.job], {record.suite: kept / record.suite})
-        return replace(judgement, counterexample=shown, reproduce=again)
-
-    manifests = {
-        judgement.record.job: one.campaign.manifest
-        for one in outcome.judged.campaigns
-        for judgement in one.judgements
-    }
-    campaigns = tuple(
-        replace(one, judgements=tuple(map(pointed, one.judgements))) for one in outcome.judged.campaigns
+    ordered = [
+        replace(each, instances=in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name))
+        for each in suites
+        if each.instances
+    ]
+    least = most_runs * sum(
+        settings.limits(suite.instances[0].timeout_seconds).wall_seconds for suite in ordered
     )
-    replays = {_key(one.judgement): one.replay(here) for one in failures if one.point is not None}
-    return replace(outcome, judged=JudgedCampaigns(campaigns), replays=MappingProxyType(replays))
+    if least > seconds * settings.jobs:
+        names = ", ".join(suite.name for suite in suites)
+        raise InputError(
+            f"A budget of {budget_in_words(seconds, settings)} is too small for the first instance of each "
+            f"suite ({names}); these may take {least:g} s together; give a larger `budget_seconds`, a "
+            "smaller `timeout_seconds` or fewer suites."
+        )
+    return ordered
 
 
-def _store(kept: Path, entries: Mapping[InstanceKey, SuiteEntry]) -> None:
-    """Write the suites of what failed."""
-    suites: dict[str, list[SuiteEntry]] = {}
-    for (suite, _), entry in entries.items():
-        suites.setdefault(suite, []).append(entry)
-    for suite, own in suites.items():
-        place = contained(kept, suite)
-        for entry in own:
-            truth = read_text(entry.truth_path) if exists(entry.truth_path) else None
-            contents = read_content(entry.network_path), read_content(entry.property_path)
-            store_files(place, InstanceFiles(entry.name, "", *contents, truth))
-        rows = [(f"onnx/{e.name}.onnx", f"vnnlib/{e.name}.vnnlib", e.timeout_seconds) for e in own]
-        families = {entry.name: entry.family for entry in own}
-        write_rows(place, rows, families, recipe={}, version=__version__)
+def budget_in_words(seconds: float, settings: RunSettings) -> str:
+    """How much time there is, and for how many runs at once."""
+    return f"{seconds:g} s with {settings.jobs} {'job' if settings.jobs == 1 else 'jobs'} at a time"
 
 
-def _keep_point(kept: Path, judgement: Judgement, entries: Mapping[InstanceKey, SuiteEntry]) -> Path | None:
-    """Write the point of a failure; returns its place, None if there is no point to be written."""
-    record = judgement.record
-    entry = entries.get((record.suite, record.instance))
-    truth = None if entry is None or not exists(entry.truth_path) else entry.read_truth()
-    name = f"{record.instance}.counterexample"
-    try:
-        if judgement.counterexample is not None:
-            text = counterexample_text(judgement.counterexample)
-        elif record.answer is Answer.SAT and record.witness is not None:
-            text, name = write_witness(record.witness, ()), f"{record.job}.witness"
-        elif truth is not None and truth.witness is not None:
-            text = write_witness(truth.witness, ())
-        else:
-            return None
-    except InputError:  # a coordinate without a finite decimal expansion
-        return None
-    place = Path(record.suite, "points", name)
-    write_whole(contained(kept, place), text, what="the point")
-    return place
+def left_out_of(
+    suites: Sequence[CampaignSuite], campaign: Campaign, verifiers: Sequence[Verifier], has: str
+) -> tuple[str, ...]:
+    """What of each suite the budget `has` had no room for."""
+    ran = {(run.verifier, run.suite, run.instance) for run in campaign.records}
+    found = []
+    for suite in suites:
+        for verifier in verifiers:
+            left = sum((verifier.name, suite.name, each.name) not in ran for each in suite.instances)
+            of = f" for {verifier.name}" if len(verifiers) > 1 else ""
+            if left:
+                found.append(
+                    f"{left} of {len(suite.instances)} instances of {suite.name}{of}: the budget is {has}"
+                )
+    return tuple(found)
 
 
-def _code(command: str) -> str:
-    """A command as code on one line; a name with line breaks cannot be copied from there."""
-    return f"      {printable(' '.join(command.split()))}"
+def may_differ(folder: Path, verifiers: Sequence[Verifier]) -> bool:
+    """Whether one of these verifiers may answer otherwise than in the campaign in `folder`.
+
+    It may if its version is not certain, or is another, or if it is called by other words.
+    """
+    if not (folder / "manifest.json").exists():
+        return False
+    before = {tool.name: tool for tool in read_manifest(folder / "manifest.json").verifiers}
+    return any(
+        not each.has_certain_version
+        or (tool.version, tool.given) != (each.installed_version(), each.called_as)
+        for each in verifiers
+        if (tool := before.get(each.name)) is not None
+    )
 
 
-def _guide(outcome: GateOutcome, failures: Sequence[_Failure], suites: Iterable[str]) -> str:
-    """What to do with the folder of failures: commands that need nothing outside of it but Dokimos."""
+def labels_behind(
+    judged: JudgedCampaigns, entries: Mapping[InstanceKey, SuiteEntry]
+) -> dict[InstanceKey, LabelCheck]:
+    """The results of checking the labels by which answers are right, which the judge takes on trust.
 
-    def command(*words: str) -> str:
-        return _code(shlex.join(["dokimos", *words]))
-
-    def blocks() -> Iterator[str]:
-        yield "# What failed"
-        yield "Networks, properties, proofs and points of every failure. Run these commands in this folder."
-        for suite in sorted(suites):
-            own = markdown_text(suite)
-            yield f"- prove the labels of {own} again, and run a verifier on the same questions:"
-            again = command("gate", suite, "--verifier", "NAME=PLACE", "--out", f"again-{suite}")
-            yield f"{command('check', suite)}\n{again}"
-        labels = [finding.text for finding in outcome.of_kind(GateFindingKind.LABEL)]
-        for text, failure in (*((text, None) for text in labels), *((one.text, one) for one in failures)):
-            yield f"- {markdown_text(text)}"
-            if failure is not None and failure.point is not None:
-                yield _code(failure.replay())
-
-    return "\n\n".join(blocks()) + "\n"
+    Shipped suites are left out: this code has made them, and proven every label, when they were cached.
+    """
+    check, found = LabelChecker(), {}
+    for judgement in judged.judgements:
+        key = (judgement.record.suite, judgement.record.instance)
+        entry = entries.get(key)
+        if judgement.verdict is not Verdict.CORRECT or judgement.label_check or entry is None:
+            continue
+        is_shipped = (home() / "suites") in entry.truth_path.parents
+        if key not in found and not is_shipped and exists(entry.truth_path):
+            found[key] = check(entry)
+    return found

@@ -17,12 +17,13 @@ from typing import Protocol
 from dokimos.campaigns.job import proof_path
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignInstance
-from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile, UnsupportedOp
 from dokimos.core.inputs import contained
+from dokimos.judging.checked_entry import fault
 from dokimos.judging.judge import SETTLED, is_ours, is_proven_for, judge, why_no_label
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
 from dokimos.judging.marks import marks_of
-from dokimos.judging.rules import RuleSet
+from dokimos.judging.rules import RuleSet, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.judging.written_points import known_counterexample
@@ -147,8 +148,35 @@ def judge_instance(
     """The verdicts on all runs of one instance, in their order; see `judge_all`.
 
     The verifiers that `not_scored` names get no marks, and their witnesses refute no answer under a rule
-    set. `overheads` are for `marks_of`.
+    set. `overheads` are for `marks_of`. A bug here leaves the instance without a label, and hides no other.
     """
+    try:
+        return _judged(instance, truth, runs, reproduce, rules, check_label, not_scored, overheads)
+    except (DokimosError, OSError):
+        raise
+    except Exception as error:
+        checked = LabelCheck(LabelStanding.FAILED, fault(error))
+        return [
+            replace(
+                judgement,
+                reproduce=reproduce(judgement.record),
+                label_check=checked,
+                marks=tuple(one.mark(Standing.NONE, checked.problem) for one in rules),
+            )
+            for judgement in _judge_by(None, runs, {}, checked.problem)
+        ]
+
+
+def _judged(
+    instance: CampaignInstance,
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    reproduce: Callable[[RunRecord], str],
+    rules: Sequence[RuleSet],
+    check_label: Callable[[], LabelCheck],
+    not_scored: Collection[str],
+    overheads: Mapping[str, float],
+) -> list[Judgement]:
     witness = None if truth is None else truth.witness
     question, replays = _replays(instance, runs)
     checked, judgements = _verdicts(instance, truth, runs, replays, check_label)

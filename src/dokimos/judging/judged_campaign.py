@@ -168,6 +168,11 @@ class JudgedCampaigns(Brief, Table):
         return _years([one.campaign for one in self.campaigns])
 
     @property
+    def has_fault(self) -> bool:
+        """Whether a bug of Dokimos left an instance without a label: exit code 3."""
+        return any(j.label_check is not None and j.label_check.is_fault for j in self.judgements)
+
+    @property
     def is_wrong_somewhere(self) -> bool:
         """Whether any answer is wrong: exit code 1."""
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
@@ -423,7 +428,7 @@ def reproduction(record: RunRecord, manifest: Manifest, where: Mapping[str, Path
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", size_in_words(limits.memory_bytes)]
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += [word for name in record.pass_env for word in ("--pass-env", name)]
-    words += ["--trust-scripts"] * record.trust_scripts
+    words += ["--trust"] * record.trust_scripts
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 

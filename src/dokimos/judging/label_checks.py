@@ -9,24 +9,32 @@ property, and a hash of the code of Dokimos.
 
 from __future__ import annotations
 
+import logging
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import InputError
 from dokimos.core.files import code_key, home, write_whole
+from dokimos.core.readable import printable
 from dokimos.core.strict_json import read, write
 from dokimos.judging import label_process
+from dokimos.judging.checked_entry import FAULT
 from dokimos.judging.label_process import ProofFinding
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.environments import ask_module
 from dokimos.verifiers.execution.limits import Limits, Termination
 
+if TYPE_CHECKING:
+    from dokimos.judging.judged_campaign import JudgedCampaigns
+
+_log = logging.getLogger("dokimos")
 CPU_SECONDS = 60.0
 #: On a busy machine, CPU time takes more wall-clock time.
 _WALL_SECONDS = 900.0
@@ -55,6 +63,11 @@ class LabelCheck:
     def is_proven(self) -> bool:
         """Whether the label may count against a verifier."""
         return self.standing is LabelStanding.PROVEN
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether a bug of Dokimos is why nothing is known of the label."""
+        return self.problem.startswith(FAULT)
 
 
 def nobody_checks(*_instance: object) -> LabelCheck:
@@ -156,3 +169,48 @@ def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, boo
     }
     problem = why.get(outcome.termination, "the process that checked it ended early")
     return LabelCheck(LabelStanding.NOT_CHECKED, problem), False
+
+
+def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
+    """A conspicuous sentence about a label that fails, or of which a bug leaves nothing known."""
+    if problem.startswith(FAULT):
+        return f"NO ANSWER ON {suite}/{instance} IS JUDGED: {problem.rstrip('.')}. Please report it."
+    return (
+        f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. It is not used to judge any "
+        "answer; make the suite again, or run `dokimos check` on it."
+    )
+
+
+def warn_of_labels(judged: JudgedCampaigns) -> None:
+    """Log a remark for each incomplete campaign, and for each label that no answer is judged by."""
+    for (suite, instance), problem in judged.failed_labels.items():
+        _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
+    for (suite, instance), problem in judged.unchecked_labels.items():
+        _log.warning(
+            "%s/%s: its label could not be checked, so no answer is judged by it: %s",
+            suite,
+            instance,
+            problem,
+        )
+    for (suite, instance), why in judged.not_compared.items():
+        _log.warning("%s/%s: its label is proven, but not cross-checked: %s", suite, instance, why)
+    if left_out := len(judged.not_compared):
+        checked = {(j.record.suite, j.record.instance) for j in judged.judgements if j.label_check}
+        done = len(checked) - left_out
+        _log.warning("%d of the %d checked labels are also cross-checked", done, len(checked))
+    for one in judged.campaigns:
+        if one.missing:
+            _log.warning(
+                "%s: %d of %d planned runs are missing; `dokimos run` continues with them",
+                one.campaign.folder,
+                one.missing,
+                one.campaign.planned,
+            )
+    set_aside = Counter(one.plugin_proof for one in judged.judgements if one.plugin_proof)
+    for proof, count in set_aside.items():
+        runs = "1 run is" if count == 1 else f"{count} runs are"
+        _log.warning(
+            "%s unlabelled: the label is proven only by %s, which is never used against a verifier",
+            runs,
+            proof,
+        )

@@ -7,7 +7,7 @@ also label one after another (see `warm_queries.py`).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.core.errors import InputError, UnsupportedOp
@@ -15,6 +15,7 @@ from dokimos.core.files import write_whole
 from dokimos.core.parallel import keep_freed_memory
 from dokimos.core.strict_json import write
 from dokimos.engine.label import LabelFinding, find_label
+from dokimos.judging.checked_entry import fault
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Instance
 from dokimos.suites.suite_files import dump_truth
@@ -26,7 +27,8 @@ class ProcessFinding:
     """A finding as it is passed between processes: `truth` is the text of a truth file, empty if there is
     no label.
 
-    `is_over` says whether the search finished; `is_unreadable` whether a file cannot be read.
+    `is_over` says whether the search finished; `is_unreadable` whether a file cannot be read; `is_fault`
+    whether a fault of Dokimos ended it.
     """
 
     truth: str = ""
@@ -36,23 +38,28 @@ class ProcessFinding:
     bound: float | None = None
     is_over: bool = False
     is_unreadable: bool = False
+    is_fault: bool = False
 
 
 def main(result: str, seconds: str, name: str, network: str, property_: str) -> None:
     """Search, and write what is known after each stage."""
-    place = Path(result)
+    place, known = Path(result), ProcessFinding()
+
+    def keep(so_far: LabelFinding) -> None:
+        nonlocal known
+        known = _written(so_far, is_over=False)
+        write_whole(place, write(known))
+
     try:
         instance = Instance(name, read_content(Path(network)), read_content(Path(property_)))
-        found = find_label(
-            instance,
-            seconds=float(seconds),
-            so_far=lambda so_far: write_whole(place, write(_written(so_far, is_over=False))),
-        )
+        found = find_label(instance, seconds=float(seconds), so_far=keep)
         finding = _written(found, is_over=True)
     except UnsupportedOp as error:
         finding = ProcessFinding(reason=str(error), is_over=True)
     except InputError as error:
         finding = ProcessFinding(reason=str(error), is_over=True, is_unreadable=True)
+    except Exception as error:  # a bug, of which the caller tells; what had been found stays
+        finding = replace(known, reason=fault(error), is_fault=True)
     write_whole(place, write(finding))
 
 

@@ -45,7 +45,7 @@ class LabelOutcome:
     `label` is empty if the instance is open; then `reason` says why. `kind` is that of its proof, `by` what
     found it, `margin` by how much it is proven over the reals. `nearest` and `bound` are those of
     `LabelFinding`. `was_there`: the result is an earlier one. `is_unreadable`: one of its files cannot be
-    read.
+    read. `is_fault`: a fault of Dokimos ended the search.
     """
 
     name: str
@@ -59,6 +59,7 @@ class LabelOutcome:
     bound: float | None = None
     was_there: bool = False
     is_unreadable: bool = False
+    is_fault: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
         nearest=found.nearest,
         bound=found.bound,
         is_unreadable=found.is_unreadable,
+        is_fault=found.is_fault,
     )
 
 
@@ -179,7 +181,7 @@ def _search(task: LabelTask) -> ProcessFinding:
         found = ProcessFinding()
         if exists(result):
             found = read(result.read_bytes(), ProcessFinding, file=result, what="a finding")
-    if found.is_over or found.truth:
+    if found.is_over or found.truth or found.is_fault:
         return found
     ended = {
         Termination.CPU_LIMIT: "CPU time ran out",

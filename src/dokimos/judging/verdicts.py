@@ -148,14 +148,6 @@ def checked_labels(judgements: Iterable[Judgement], standing: LabelStanding) -> 
     }
 
 
-def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
-    """A conspicuous sentence about a label that fails."""
-    return (
-        f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. It is not used to judge any "
-        "answer; make the suite again, or run `dokimos check` on it."
-    )
-
-
 # The names of runs on a page: as short as keeps them distinct
 
 

@@ -14,12 +14,14 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.campaigns.job import bounds_path
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
 from dokimos.core.inputs import contained, uncompressed
+from dokimos.judging.node_bounds import first_excluded, read_bounds
 from dokimos.judging.verdicts import Counterexample, Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, double, replay_witness
-from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.entry import SuiteEntry, read_content
 from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.text import parse_decimal
@@ -141,8 +143,8 @@ def _replayed(question: Question, witness: Point) -> WitnessReplays | None:
 
 
 def located(judgement: Judgement, folder: Path, entry: SuiteEntry) -> Judgement:
-    """The judgement with the place of its counterexample in the folder of its campaign, and the command
-    that replays it."""
+    """The judgement with the place of its counterexample in the folder of its campaign, the command that
+    replays it, and, if the verifier wrote its bounds, the first node whose interval excludes it."""
     found = judgement.counterexample
     if found is None:
         return judgement
@@ -150,7 +152,23 @@ def located(judgement: Judgement, folder: Path, entry: SuiteEntry) -> Judgement:
     file = folder / FOLDER / record.suite / f"{record.instance}.counterexample"
     words = ["dokimos", "replay", *(seen_from_here(p) for p in (entry.network_path, entry.property_path))]
     command = shlex.join([*words, seen_from_here(file)])
-    return replace(judgement, counterexample=replace(found, file=str(file), command=command))
+    return replace(
+        judgement,
+        counterexample=replace(found, file=str(file), command=command),
+        reason=judgement.reason + _blamed(bounds_path(folder, record.job), entry, found.point),
+    )
+
+
+def _blamed(path: Path, entry: SuiteEntry, point: Point) -> str:
+    """Which node's bounds exclude a counterexample, to follow the reason; empty if none is known to."""
+    if not path.exists():
+        return ""
+    try:
+        excluded = first_excluded(read_content(entry.network_path), point, read_bounds(path))
+    except DokimosError as error:
+        _log.warning("%s", error)
+        return ""
+    return "" if excluded is None else f"; {excluded.in_words}"
 
 
 def write_counterexamples(folder: Path, judgements: Sequence[Judgement]) -> None:

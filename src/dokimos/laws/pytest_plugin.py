@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dokimos.laws.engine.law_results import LawResult
+    from dokimos.laws.language.syntax import Law
 
 _SUFFIXES = (".law", ".nom")
 
@@ -29,20 +30,17 @@ class LawViolated(AssertionError):
     """A model violates a law, or the law's code fails; the message says how."""
 
 
-def check_law_file(
-    path: Path, *, model: Any = None, domain: str | None = None, **settings: Any
-) -> LawResult:
-    """Test the law in a file; `settings` are those of `LawSettings`. Raises LawViolated, or InputError."""
+def check_law(law: Path | Law, *, model: Any = None, domain: Any = None, **settings: Any) -> LawResult:
+    """Test a law; `settings` are those of `LawSettings`. Raises LawViolated, or InputError."""
     __tracebackhide__ = True  # what went wrong is in the message, not in here
     from dokimos.laws.engine.law_results import LawSettings
     from dokimos.laws.engine.law_test import test_law
-    from dokimos.laws.language.parser import read_law
-    from dokimos.laws.language.record_constraints import domain_of
+    from dokimos.laws.law_sources import law_domain, laws_in
     from dokimos.laws.reporting.terminal import summary
 
-    law = read_law(path)
-    found = domain_of(law, folder=path.parent, given=domain)
-    result = test_law(law, model=model, domain=found, settings=LawSettings(**settings))
+    [(path, read)] = laws_in(law)
+    found = law_domain(read, path, domain, allow_code=True)
+    result = test_law(read, model=model, domain=found, settings=LawSettings(**settings))
     if result.is_violated or result.failed or result.is_inconclusive:
         raise LawViolated(summary(result))
     return result
@@ -50,15 +48,16 @@ def check_law_file(
 
 @pytest.fixture
 def dokimos_law(request: pytest.FixtureRequest) -> Callable[..., LawResult]:
-    """A function that tests the law in a file; a relative path starts from the test's folder.
+    """A function that tests a law, or the one in a file; a relative path starts from the test's folder.
 
     `dokimos_law("income.law", model=my_model, budget=1000)` fails the test if the law is violated; with
-    `max_rate=0.01`, only if it is violated in more than 1 % of its tests.
+    `max_rate=0.01`, only if it is violated in more than 1 % of its tests. `domain` may be a `Domain`.
     """
 
-    def check(law: str | Path, *, model: Any = None, **settings: Any) -> LawResult:
+    def check(law: str | Path | Law, *, model: Any = None, **settings: Any) -> LawResult:
         __tracebackhide__ = True
-        return check_law_file(request.path.parent / law, model=model, **settings)
+        given = request.path.parent / law if isinstance(law, str | Path) else law
+        return check_law(given, model=model, **settings)
 
     return check
 
@@ -96,7 +95,7 @@ class LawItem(pytest.Item):
         model = _placed(given, self.config.rootpath) if given else None
         budget = int(self.config.getini("dokimos_law_budget"))
         max_rate = float(self.config.getini("dokimos_law_max_rate"))
-        check_law_file(self.path, model=model, budget=budget, max_rate=max_rate)
+        check_law(self.path, model=model, budget=budget, max_rate=max_rate)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Violations in words, user errors in one sentence, anything else as pytest shows it."""

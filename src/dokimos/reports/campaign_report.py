@@ -11,7 +11,8 @@ from dokimos import __version__
 from dokimos.core.readable import Brief, printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
-from dokimos.judging.verdicts import Judgement, Naming, Verdict, failed_label_in_words, unchecked_in_words
+from dokimos.judging.label_checks import failed_label_in_words
+from dokimos.judging.verdicts import Judgement, Naming, Verdict, unchecked_in_words
 from dokimos.reports.figures.counterexample import scenes_of
 from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.suites.folder import LintFinding

@@ -13,7 +13,8 @@ from dokimos.core.errors import InputError, packages_missing
 from dokimos.core.files import write_whole
 from dokimos.core.readable import markdown_code, markdown_text, printable
 from dokimos.core.tables import TableRows
-from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome, RunKey
+from dokimos.judging.baselines import RunKey
+from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
@@ -32,10 +33,12 @@ _HEADINGS = {
     GateFindingKind.SILENT: "Verifiers without any answer",
     GateFindingKind.LOST: "Correct in the baseline, not now",
     GateFindingKind.UNCOMPARED: "Not in the baseline",
+    GateFindingKind.TOO_SLOW: "Slower than allowed",
     GateFindingKind.LABEL: "Labels that fail",
     GateFindingKind.CONTRADICTED: "Answers against a label that could not be checked",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
+    GateFindingKind.SLOWER: "Slower than in the baseline",
     GateFindingKind.NOT_ASKED: "In the baseline, not asked",
     GateFindingKind.LEFT_OUT: "Skipped for lack of time",
     GateFindingKind.UNPROVEN: "Labels that were not checked",
@@ -129,7 +132,7 @@ def _general(finding: GateFinding) -> ElementTree.Element:
 
 
 def as_markdown(outcome: GateOutcome) -> str:
-    """The headline, a table of verifiers, and the findings, what closes the gate first."""
+    """The headline, a table of verifiers, their power, and the findings, what closes the gate first."""
     sign = "✅" if outcome.is_open else "❌"
     lines = [f"## {sign} dokimos gate", "", headline(outcome), ""]
     lines += ["| verifier | right | wrong | undecided | other | runs |", "|---|---|---|---|---|---|"]
@@ -139,6 +142,7 @@ def as_markdown(outcome: GateOutcome) -> str:
     for verifier, found in counts.items():
         cells = [str(found[column]) for column in ("right", "wrong", "undecided", "other")]
         lines.append(f"| {markdown_text(verifier)} | {' | '.join(cells)} | {found.total()} |")
+    lines += ["", *(f"- {markdown_text(each.in_words)}" for each in outcome.power)]
     commands = {
         (j.record.verifier, j.record.suite, j.record.instance): _commands(j, outcome)
         for j in outcome.judged.judgements

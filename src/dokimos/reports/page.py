@@ -13,6 +13,7 @@ from typing import Any
 from dokimos import __version__
 from dokimos.core.files import write_whole
 from dokimos.core.readable import printable
+from dokimos.judging.power import power_of
 from dokimos.judging.survivors import SurvivorCurve
 from dokimos.reports.campaign_report import ReportContext, headline_of
 from dokimos.reports.figures.curves import MOST_CURVES, survivors
@@ -89,6 +90,7 @@ def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[ob
             ),
             ("Limits per run", "; ".join(context.limits)),
             ("Machine" if len(context.machines) == 1 else "Machines", "; ".join(context.machines)),
+            *(("Power", each.in_words) for each in power_of(runs)),
         ),
         notices=(
             *context.failed_labels,

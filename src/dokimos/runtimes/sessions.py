@@ -11,6 +11,7 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
+from importlib import resources
 from math import prod
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -37,69 +38,14 @@ NO_RUNTIME = "no runtime"
 #: others, BatchNormalization of opset 9 among them. To find them again, which takes minutes:
 #:     python -m pytest -m slow tests/networks/reading/test_differential.py -k reference
 REFERENCE_AGREES: Mapping[str, frozenset[int]] = {
-    op: frozenset(map(int, versions.split()))
-    for op, versions in {
-        "Abs": "6 13",
-        "Add": "7 13 14",
-        "And": "7",
-        "AveragePool": "7 10 11",
-        "BatchNormalization": "14 15",
-        "Cast": "6 9 13 19 21 23 24 25",
-        "Clip": "6 11 12 13",
-        "Concat": "4 11 13",
-        "Constant": "1 9 11 12 13 19 21 23 24 25",
-        "ConstantOfShape": "9 20 21 23 24 25",
-        "Conv": "1 11 22",
-        "Cos": "7 22",
-        "Div": "7 13 14",
-        "Dropout": "7 10 12 13 22",
-        "Equal": "7 11 13 19",
-        "Exp": "6 13",
-        "Expand": "8 13",
-        "Flatten": "1 9 11 13 21 23 24 25",
-        "Floor": "6 13",
-        "Gather": "1 11 13",
-        "Gemm": "7 9 11 13",
-        "GlobalAveragePool": "1 22",
-        "Greater": "9 13",
-        "Identity": "1 13 14 16 19 21 23 24 25",
-        "LeakyRelu": "6 16",
-        "Less": "9 13",
-        "MatMul": "1 9 13",
-        "Max": "6 8 12 13",
-        "Min": "6 8 12 13",
-        "Mod": "10 13",
-        "Mul": "7 13 14",
-        "Neg": "6 13",
-        "Not": "1",
-        "Or": "7",
-        "Pad": "2 11 13 18 19 21 23 24 25",
-        "Pow": "7 12 13 15",
-        "Range": "11",
-        "ReduceMax": "1 11 12 13 18 20",
-        "ReduceMean": "1 11 13 18",
-        "ReduceMin": "1 11 12 13 18 20",
-        "ReduceProd": "1 11 13 18",
-        "ReduceSum": "1 11 13",
-        "Relu": "6 13 14",
-        "Reshape": "5 13 14 19 21 23 24 25",
-        "Resize": "11 13 18",
-        "Shape": "1 13 15 19 21 23 24 25",
-        "Sigmoid": "6 13",
-        "Sign": "9 13",
-        "Sin": "7 22",
-        "Size": "1 13 19 21 23 24 25",
-        "Slice": "1",
-        "Softmax": "13",
-        "Split": "2 11 13 18",
-        "Squeeze": "1 11 13 21 23 24 25",
-        "Sub": "7 13 14",
-        "Tanh": "6 13",
-        "Transpose": "1 13 21 23 24 25",
-        "Unsqueeze": "13 21 23 24 25",
-        "Upsample": "9",
-        "Where": "9 16",
-    }.items()
+    op: frozenset(map(int, versions))
+    for op, *versions in map(
+        str.split,
+        resources.files("dokimos.runtimes")
+        .joinpath("reference_agrees.txt")
+        .read_text(encoding="ascii")
+        .splitlines(),
+    )
 }
 #: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
 _FATAL = 4

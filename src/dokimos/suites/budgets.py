@@ -1,10 +1,9 @@
-"""Which instances fit into a time budget: the first ones of an order that is fixed for each suite.
+"""Which instances a time budget takes: the first ones of an order that is fixed for each suite.
 
 The order covers as much as possible early on, per second of time limit: the bugs of the catalogue that an
 instance catches, its family, its label and its knobs. That of a shipped suite is committed
 (`shipped/orders/<name>.json`, written by `dokimos-studies orders`); that of any other suite follows from
-its instances. So what is run depends on the suite, the budget and the number of jobs, never on how fast a
-verifier is or on what it answers.
+its instances. How many of them a budget has room for depends on the time that the runs use.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from itertools import zip_longest
 from typing import Literal
 
 from dokimos.core import strict_json
@@ -96,22 +94,3 @@ def in_order(entries: Sequence[SuiteEntry], *, name: str = "") -> tuple[SuiteEnt
     else:
         names = committed.order
     return tuple(by_name[each] for each in names if each in by_name)
-
-
-def first_within(limits: Sequence[Sequence[float]], *, seconds: float) -> tuple[int, ...]:
-    """How many instances of each suite a budget has room for.
-
-    `limits` are the time limits of each suite's instances, in order. Suites take turns, one instance each;
-    the budget covers the longest prefix of that sequence whose limits sum to at most `seconds`.
-    """
-    taken = [0] * len(limits)
-    spent = 0.0
-    for turn in zip_longest(*limits):
-        for number, limit in enumerate(turn):
-            if limit is None:
-                continue
-            spent += limit
-            if spent > seconds:
-                return tuple(taken)
-            taken[number] += 1
-    return tuple(taken)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
+from dokimos.core.errors import InputError
 from dokimos.core.readable import markdown_code, markdown_text
 from dokimos.suites.entry import SuiteEntry, SuiteForm
-from dokimos.suites.folder import Suite, read_suite_file
+from dokimos.suites.folder import (
+    Suite,
+    benchmark_name,
+    read_suite_file,
+)
 from dokimos.suites.instance import Semantics, Truth
 
 CARD = "README.md"
@@ -159,3 +166,39 @@ def _published(title: str, published: Publication) -> list[str]:
         "",
         f"> {who}. {markdown_text(what)}.{f' {published.url}' if published.url else ''}",
     ]
+
+
+# What a release says of itself
+
+
+#: The default licence of suites that Dokimos made, which is its own.
+OWN_LICENCE = "Apache-2.0"
+
+
+#: The authors of a shipped suite, as CITATION.cff names them.
+OWN_AUTHORS = "The Dokimos maintainers"
+
+
+def publication(suite: Suite, settings: ReleaseSettings) -> Publication:
+    """What a release says of itself, with what its suite adds; raises InputError if that is too little."""
+    made = read_suite_file(suite.folder)
+    title, licence, version, url = settings.title, settings.licence, settings.version, settings.url
+    authors = settings.authors
+    if licence is None and made is None:
+        raise InputError(f"{suite.folder} was not made by Dokimos: give its `licence`, such as CC-BY-4.0.")
+    if not authors and made is not None and made.suite:
+        authors = (OWN_AUTHORS,)
+    if not authors:
+        raise InputError("A release names its authors; give them as `authors`.")
+    day = settings.published or datetime.now(UTC).date().isoformat()
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
+    given = [text for text in (title, licence, version, *authors) if text is not None]
+    if not all(text.strip() and text.isprintable() for text in given) or not url.isprintable():
+        raise InputError("The title, licence, version, url and authors must be single lines of text.")
+    if url and not re.match(r"https?://", url):
+        raise InputError(f"`url` {url!r} is not an address; it must begin with https://.")
+    name = title or (made and made.suite) or benchmark_name(suite.folder)
+    return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)

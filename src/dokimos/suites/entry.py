@@ -26,7 +26,7 @@ from dokimos.suites.vnnlib.text import parse_decimal
 
 
 #: The version changes whenever the contents of the files may change, including certificates' data.
-FORMAT = 2
+FORMAT = 3
 T = TypeVar("T")
 
 

@@ -10,17 +10,23 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import write_whole
+from dokimos.core.files import expect_room, write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.readable import printable_json
 from dokimos.core.tables import TableRows
 from dokimos.suites.card import CARD, Publication, suite_card
 from dokimos.suites.entry import exists
-from dokimos.suites.folder import Suite, instances_table, read_suite, read_suite_file
+from dokimos.suites.folder import (
+    Suite,
+    instances_table,
+    read_suite,
+    read_suite_file,
+)
 from dokimos.suites.instance import Semantics, sha256
 
 # Checksums of a folder, and one archive of it whose bytes depend on its contents alone
@@ -142,42 +148,9 @@ def labels_table(suite: Suite) -> TableRows:
 
 METADATA = "croissant.json"
 #: The vocabulary of the format, word for word as it asks for it.
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+_CONTEXT: dict[str, Any] = json.loads(
+    (resources.files("dokimos.suites") / "croissant_context.json").read_bytes()
+)
 
 
 def croissant(*, about: str, published: Publication, table: bytes, table_sha256: str) -> str:
@@ -294,8 +267,10 @@ _PLACES = (
     "root|scratch|srv|storage|tmp|var|work|workspaces?"
 )
 #: An absolute path in such a place; the last name is kept. Nothing that stands within a longer path or an
-#: address matches.
-_PATH = re.compile(rf"(?<![\w.:/\\~+%-])/(?:{_PLACES})/(?:[^\s\"'<>|:;,()\\/&]+/)*(?=[^\s\"'<>|:;,()\\/&])")
+#: address matches; after a line break that is spelled out, as in JSON, one begins.
+_PATH = re.compile(
+    rf"(?:(?<![\w./\\~+%-])|(?<=\\[nrt]))/(?:{_PLACES})/(?:[^\s\"'<>|:;,()\\/&]+/)*(?=[^\s\"'<>|:;,()\\/&])"
+)
 
 
 def without_folders(text: str) -> str:
@@ -305,3 +280,12 @@ def without_folders(text: str) -> str:
     'File "a.vnnlib", line 1; see https://example.org/home/b'
     """
     return _PATH.sub("", text)
+
+
+def expect_release_room(suite: Suite, folder: Path, archive: Path) -> None:
+    """Raise InputError unless the folder and the archive can be made without losing anything."""
+    expect_room(folder)
+    if archive.exists():
+        raise InputError(f"{archive} is already there; choose another `out`, or remove it first.")
+    if folder.resolve().is_relative_to(suite.folder.resolve()):
+        raise InputError(f"{folder} lies in the suite that is released; choose an `out` beside it.")

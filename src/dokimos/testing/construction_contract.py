@@ -77,6 +77,17 @@ class ConstructionContract:
                 assert claim.margin is not None
                 assert claim.margin > 0
 
+    def test_a_robust_instance_alone_is_proven(self, construction: AnyConstruction) -> None:
+        """Without its twin, it may be another one; the same seed gives the same bytes then, too."""
+        alone, again = (
+            construction.draw(
+                seed=0, timeout_seconds=60, disguise=(), with_twin=False, knobs={}, plugin_proofs=True
+            ).instances
+            for _ in range(2)
+        )
+        assert alone == again
+        assert [one.truth.label for one in alone if one.truth is not None] == [Label.UNSAT]
+
     def test_twins_look_alike(self, construction: AnyConstruction) -> None:
         """Same shape, same size, one small change: at most four numbers."""
         robust, violated = twins(construction)

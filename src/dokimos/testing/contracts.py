@@ -39,7 +39,7 @@ from dokimos.verifiers.execution.limits import Termination
 
 
 #: The least number of mutants that each kind is tried with.
-MUTANTS = 352
+MUTANTS = 200
 #: How many of them must be false and rejected; and how many accepted, so that rejecting means something.
 LEAST_FALSE, LEAST_ACCEPTED = 100, 30
 

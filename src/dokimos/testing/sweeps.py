@@ -295,14 +295,14 @@ class Sweep:
     def run(self, count: int, *, seed: int, least_false: int = 0) -> Counter[str]:
         """Judge `count` mutants; returns how many were false and rejected, accepted, and refused by a hash.
 
-        It continues, up to four times as far, until `least_false` of them were false. After that, no more
+        It continues, up to eight times as far, until `least_false` of them were false. After that, no more
         are counted: the oracle is asked only about accepted ones.
         """
         rng = np.random.default_rng([zlib.crc32(self.kind.name.encode()), seed])
         bases = self.statements()
         everything = [*bases, *self.others()]
         tally: Counter[str] = Counter()
-        for number in range(4 * count):
+        for number in range(8 * count):
             if number >= count and tally[FALSE] >= least_false:
                 break
             base = bases[int(rng.integers(len(bases)))]

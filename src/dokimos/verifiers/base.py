@@ -49,8 +49,8 @@ class Query:
 
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
     instance's name and `origin` is where the property comes from; real verifiers use neither, since the two
-    files are copies. `property_file` may be VNN-LIB 1.0 or 2.0. `trust_scripts`: the user wants the tool's
-    own scripts to run unguarded.
+    files are copies. `property_file` may be VNN-LIB 1.0 or 2.0. `trust`: the user wants the tool to run
+    as it is, its own scripts unguarded.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Query:
     threads: int = 1
     cpu_seconds: float | None = None
     origin: Path | None = None
-    trust_scripts: bool = False
+    trust: bool = False
 
     @property
     def result(self) -> Path:
@@ -74,15 +74,23 @@ class Query:
         """Where the verifier may write a truth file that proves its `unsat`; it is checked before use."""
         return self.folder / "certificate.json"
 
+    @property
+    def bounds(self) -> Path:
+        """Where the verifier may write its bounds of tensors, which explain a wrong `unsat`: see
+        docs/formats.md."""
+        return self.folder / "bounds.npz"
+
 
 @dataclass(frozen=True)
 class Invocation:
     """A command line, and the variables that it needs beyond the allowed ones.
 
-    `files` are written into the query's folder, by name, before the process starts.
-    `guard` says, for the record, what protects the user's processes from scripts that it runs. The first
-    `start_words` words of the command start the process, and the rest are about this query: a warm worker
-    is started with the former and sent the latter. 0 means that it cannot be warm.
+    `files` are written into the query's folder, by name, before the process starts. `guard` says, for the
+    record, what protects the user's processes from scripts that it runs. Where the system allows it, the
+    process is isolated (`execution/isolation.py`): `writes` are the folders that it must write in beside
+    the query's; what a command that `is_first` starts cannot end it. The first `start_words` words of the
+    command start the process, and the rest are about this query: a warm worker is started with the former
+    and sent the latter. 0 means that it cannot be warm.
     """
 
     command: tuple[str, ...]
@@ -90,6 +98,8 @@ class Invocation:
     files: Mapping[str, str] = field(default_factory=dict)
     guard: str = ""
     start_words: int = 0
+    writes: tuple[Path, ...] = ()
+    is_first: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
@@ -171,7 +181,9 @@ class Verifier(ABC):
     `command(query)`
         The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
         absolute. It must make the tool write to `query.result` whatever the adapter reads. To make it
-        writes nothing: what the process is to find in the folder goes into `Invocation.files`.
+        writes nothing: what the process is to find in the folder goes into `Invocation.files`. The process
+        has no network, unless `needs_network`, and can write in `query.folder`, a /tmp of its own, and the
+        folders that its `Invocation` names.
     `read_answer(outcome, query)`
         The tool's answer, read from its result file or from the exact line that it documents; **never** by
         searching for a word in its output, since even a crash may print "safe". It is only called for a
@@ -197,6 +209,7 @@ class Verifier(ABC):
     attack_off: ClassVar[tuple[str, ...]] = ()
     is_tried_out: ClassVar[bool] = True
     can_stay_warm: ClassVar[bool] = False
+    needs_network: ClassVar[bool] = False
     #: Whether its own attack is on; false only if `without_attack` made this verifier.
     attacks: bool = True
     #: Whether its process stays from one query to the next; true only if `warm` made this verifier.

@@ -12,32 +12,40 @@ import tempfile
 import threading
 import venv
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import ClassVar
 
 import dokimos
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile, VerifierUnavailable
 from dokimos.core.files import home, only_one, write_whole
 from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, Invocation, Verifier
+from dokimos.verifiers.execution.isolation import Room
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.process import WatchedTree
+from dokimos.verifiers.execution.usage import usage
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
-from dokimos.verifiers.script_guard import allowed_environment, installing_environment
+from dokimos.verifiers.script_guard import allowed_environment, installing_environment, why_not_isolated
 
 _INSTALL_SECONDS = 1800
 _SMOKE_SECONDS = 300
 _LISTING_SECONDS = 60
-_LISTENING_SECONDS = 5
+#: pip and a smoke test may take the memory that there is.
+_MOST_BYTES = 1 << 62
+#: The hashes of everything that is installed, which `make lock` writes.
+_HASHES = Path(__file__).with_name("hashes.txt")
+_HASH = "--hash=sha256:"
 
 
 @dataclass(frozen=True)
 class PinnedEnvironment:
-    """A virtual environment with exactly these packages, under `home()`.
+    """A virtual environment with exactly these packages, by their hashes, under `home()`.
 
     Virtual environments cannot be moved, so it is built in its final place; a file that is written last,
     after the smoke test, marks it as complete. A folder without that file is discarded and rebuilt. The
@@ -75,9 +83,9 @@ class PinnedEnvironment:
         """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            with self._only_one_builder(say) as lock:
+            with self._only_one_builder(say):
                 if not self.is_complete:
-                    self._build(smoke_command, say, lock)
+                    self._build(smoke_command, say)
         except OSError as error:
             raise VerifierUnavailable(
                 f"The verifier {self.verifier} cannot be installed into {self.folder}: {error.strerror}; "
@@ -120,7 +128,7 @@ class PinnedEnvironment:
             found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
         return tuple(found)
 
-    def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None], lock: int) -> None:
+    def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
         say(f"Installing {self.verifier} {self.version} into {self.folder}")
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
@@ -130,13 +138,18 @@ class PinnedEnvironment:
                 f"No virtual environment with pip can be created by {sys.executable}; install "
                 "what is missing (on Debian and Ubuntu: apt-get install python3-venv)."
             ) from error
-        pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check")
-        # It holds the lock too: if we are killed, nobody starts over while it is still working.
-        install = (*pip, *self.requirements)
-        say(f"Downloading {len(self.requirements)} packages; this may take a few minutes")
-        self._run(
-            install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,), heard=self._counting(say)
-        )
+        known = known_hashes(self.requirements)
+        wheels = self.folder / "wheels"
+        pip = ("-m", "pip", "--no-input", "--disable-pip-version-check")
+        fetch = ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(wheels), *known)
+        say(f"Downloading {len(known)} packages; this may take a few minutes")
+        self._run((*pip, *fetch), "pip download", seconds=_INSTALL_SECONDS, heard=self._counting(say))
+        found = sorted(wheels.glob("*"))
+        require_hashes(found, known)
+        say("  unpacking them")
+        install = ("install", "--no-deps", "--no-index", *map(str, found))
+        self._run((*pip, *install), "pip install", seconds=_INSTALL_SECONDS)
+        shutil.rmtree(wheels, ignore_errors=True)
         say(f"Trying {self.verifier} {self.version}")
         self._run(smoke_command, "smoke test", seconds=_SMOKE_SECONDS)
         write_whole(self.folder / "complete", "\n".join(self.requirements) + "\n")
@@ -147,10 +160,9 @@ class PinnedEnvironment:
         what: str,
         *,
         seconds: float,
-        holding: tuple[int, ...] = (),
         heard: Callable[[str], None] | None = None,
     ) -> None:
-        code, output = self._try(arguments, seconds=seconds, holding=holding, heard=heard)
+        code, output = self._try(arguments, seconds=seconds, heard=heard)
         if code is None:
             raise VerifierUnavailable(
                 f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
@@ -167,44 +179,32 @@ class PinnedEnvironment:
         arguments: tuple[str, ...],
         *,
         seconds: float,
-        holding: tuple[int, ...] = (),
         heard: Callable[[str], None] | None = None,
     ) -> tuple[int | None, str]:
         """The exit code (None if it did not end in time) and all output of the interpreter.
 
-        `holding` are file descriptors that it inherits; `heard` gets each line as it is printed.
+        It ends if we do. `heard` gets each line as it is printed. pip has the network; all else is
+        isolated, where that is possible.
         """
         is_pip = arguments[:2] == ("-m", "pip")
-        lines: list[str] = []
-
-        def listen(stream: IO[bytes]) -> None:
-            for line in stream:
-                lines.append(line.decode("utf-8", errors="replace"))
-                if heard is not None:
-                    heard(lines[-1])
-
-        process = subprocess.Popen(
-            [str(self.python), *arguments],
-            env=installing_environment() if is_pip else allowed_environment(self.variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=holding,
-        )
-        assert process.stdout is not None
-        listener = threading.Thread(target=listen, args=(process.stdout,), daemon=True)
-        listener.start()
-        try:
-            code: int | None = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            process.kill()
-            process.wait()
-            listener.join(timeout=_LISTENING_SECONDS)
-            if not listener.is_alive():  # else something that it has left behind still holds the pipe
-                process.stdout.close()
-        return code, "".join(lines)
+        limits, lines = Limits(wall_seconds=seconds, memory_bytes=_MOST_BYTES), _Lines(heard)
+        room = None if is_pip or why_not_isolated() else Room()
+        tree = WatchedTree(limits, lines, threading.Event(), None, usage(limits, None))
+        with tempfile.TemporaryDirectory(prefix="dokimos-") as name:
+            (folder := Path(name, "run")).mkdir()
+            with tree.running(
+                (str(self.python), *arguments),
+                cwd=folder,
+                environment=installing_environment() if is_pip else allowed_environment(self.variables),
+                cpu_seconds=None,
+                room=room,
+            ):
+                limit = tree.until_end_or_limit()
+        outcome = tree.outcome(limit)
+        said = "".join(lines.all)
+        if outcome.termination is Termination.WALL_LIMIT:
+            return None, said
+        return (1 if outcome.exit_code is None else outcome.exit_code), said + outcome.detail
 
     def _counting(self, say: Callable[[str], None]) -> Callable[[str], None]:
         """Reports which of the packages pip is working on."""
@@ -215,15 +215,65 @@ class PinnedEnvironment:
             if words[:1] == ["Collecting"] and len(words) > 1 and words[1] not in met:
                 met.add(words[1])
                 say(f"  {len(met)} of {len(self.requirements)}: {words[1]}")
-            elif words[:2] == ["Installing", "collected"]:
-                say("  unpacking them")
 
         return heard
 
     def _only_one_builder(self, say: Callable[[str], None]) -> AbstractContextManager[int]:
-        """Hold the lock; yields its file descriptor."""
+        """Hold the lock."""
         lock = self.folder.with_name(self.folder.name + ".lock")
         return only_one(lock, doing=f"installs {self.verifier}", waiting=say, keep=True)
+
+
+class _Lines:
+    """Takes output, and hands each line on as soon as it is whole."""
+
+    def __init__(self, heard: Callable[[str], None] | None) -> None:
+        self.all: list[str] = []
+        self._heard = heard or (lambda line: None)
+        self._rest = b""
+
+    def write(self, chunk: bytes) -> None:
+        """Add a piece of output."""
+        self.all.append(chunk.decode("utf-8", errors="replace"))
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        for line in whole:
+            self._heard(line.decode("utf-8", errors="replace"))
+
+
+def known_hashes(requirements: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each requirement NAME==VERSION the hashes of its wheels. Raises VerifierUnavailable without one.
+
+    Those of our own verifiers are in a list; an adapter may write others after it, as pip does:
+    ``--hash=sha256:…``.
+    """
+    lines = _HASHES.read_text(encoding="utf-8").splitlines()
+    listed = {_pin(line): line for line in lines}
+    found = {}
+    for given in requirements:
+        text = given if _HASH in given else listed.get(_pin(given), "")
+        found[given.partition(" ")[0]] = hashes = frozenset(re.findall(rf"{_HASH}([0-9a-f]{{64}})\b", text))
+        if not hashes:
+            raise VerifierUnavailable(
+                f"{given} is not installed, since the hash of its wheel is not known; write it after it in "
+                f"the adapter: {given} {_HASH}… (`pip hash` prints it)."
+            )
+    return found
+
+
+def require_hashes(wheels: Sequence[Path], known: Mapping[str, frozenset[str]]) -> None:
+    """Raise VerifierUnavailable unless each requirement has one wheel, and that a hash that is known."""
+    if len(wheels) != len(known):
+        raise VerifierUnavailable(f"{len(known)} wheels were asked for, and {len(wheels)} came.")
+    for wheel in wheels:
+        name, version = wheel.name.split("-")[:2]
+        pin = _pin(f"{name}=={version}")
+        expected = next((hashes for each, hashes in known.items() if _pin(each) == pin), frozenset())
+        with wheel.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() not in expected:
+                raise VerifierUnavailable(
+                    f"{wheel.name} has another hash than the one that was tried, and is not installed; "
+                    "find out what your package index serves."
+                )
 
 
 def _listed(output: str) -> list[str]:
@@ -232,14 +282,20 @@ def _listed(output: str) -> list[str]:
     return strict_json.read(last, list[str], file="packages", what="a list of packages")
 
 
+def pins_of(verifier: str) -> tuple[str, ...]:
+    """The packages that are pinned for a verifier of ours, in the file beside its adapter."""
+    file = resources.files("dokimos.verifiers.adapters") / f"{verifier}.txt"
+    return tuple(file.read_text(encoding="utf-8").split())
+
+
 def _pins(requirements: Iterable[str]) -> set[str]:
-    """Requirements in canonical form: normalised names, versions without build tags."""
-    return {
-        re.sub(r"[-_.]+", "-", pin.lower().partition("+")[0].partition("==")[0])
-        + "=="
-        + pin.partition("==")[2].partition("+")[0]
-        for pin in requirements
-    }
+    """Requirements in canonical form: normalised names, versions without build tags, no hashes."""
+    return set(map(_pin, requirements))
+
+
+def _pin(requirement: str) -> str:
+    name, _, version = requirement.partition(" ")[0].partition("==")
+    return re.sub(r"[-_.]+", "-", name.lower()) + "==" + version.partition("+")[0]
 
 
 # Verifiers that we install ourselves: one pinned environment each, tried before it counts as installed

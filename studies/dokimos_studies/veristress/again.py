@@ -341,7 +341,7 @@ def page(runs: list[Path], published: Published) -> list[str]:
         "## Figure 3: components and timeouts",
         "",
         "The published numbers are in [the claims, judged](veristress-claims.md). The heat map of two",
-        "components is in the page of `dokimos report`.",
+        "components: `dokimos-studies figures RUN --map U,d_eff`.",
         "",
         *figure_3(dokimos.explain(replace(judged, campaigns=on_suite))),
         "",

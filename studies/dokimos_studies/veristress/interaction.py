@@ -309,7 +309,7 @@ def _row(
         second=second,
         first_edges=x_edges,
         second_edges=y_edges,
-        cells=_cells(x, y, late, x_edges, y_edges),
+        cells=cells(x, y, late, x_edges, y_edges),
         first_cut=x_cut,
         second_cut=y_cut,
         product=None if term is None else term.product,
@@ -338,9 +338,10 @@ def quantile_edges(values: Floats) -> tuple[float, ...]:
     return tuple(map(float, edges if len(edges) > 1 else [edges[0], edges[0]]))
 
 
-def _cells(
+def cells(
     x: Floats, y: Floats, late: Floats, x_edges: tuple[float, ...], y_edges: tuple[float, ...]
 ) -> tuple[tuple[Cell, ...], ...]:
+    """How many of each bin of two components timed out."""
     if not x_edges or not y_edges:
         return ()
     shape = (len(x_edges) - 1, len(y_edges) - 1)

@@ -24,7 +24,7 @@ from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.proofs.polynomials import enclosed, power_sum
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import write_whole
-from dokimos.engine.halving import prove_by_halving
+from dokimos.engine.direct import by_intervals, by_slopes
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import NoProof, accepted_truth
 from dokimos.engine.polynomial_plans import plan_whole_box
@@ -101,8 +101,7 @@ def certificates(
     """The proof of the family where it applies to the published network as it is; then interval bounds."""
     if family == "exclusive-pairs":
         pairs, relus = given["num_pairs"], len(piecewise_linear(network).relus)
-        slopes = ["1"] * 2 * pairs + ["1/2"] * pairs + ["1"] * (relus - 3 * pairs)
-        yield Certificate("slopes-and-splits", {"slopes": slopes})
+        yield by_slopes(asked, [1] * 2 * pairs + [0.5] * pairs + [1] * (relus - 3 * pairs))
     elif family == "convex-corners":
         yield Certificate("convex-corners", {})
     elif family == "paired-bias":
@@ -116,9 +115,13 @@ def certificates(
         target = 1e-9 * abs(given["centre"])
         plan = plan_whole_box(terms, *box_floats(box), target=target, most_boxes=MOST_BOXES)
         yield Certificate("pinning", plan)
-    found = prove_by_halving(network, asked, seconds=0.0)
-    if found.data is not None:
-        yield Certificate("enclosure", found.data)
+    yield by_intervals(questions=len(asked.questions()))
+
+
+def is_by_intervals(truth: Truth) -> bool:
+    """Whether each part of the box is bounded as a box of its own."""
+    questions = truth.certificate.data.get("questions", ())
+    return any(question.get("own", False) for question in questions)
 
 
 def settle(entry: SuiteEntry, given: dict[str, Any], seconds: float) -> Truth | None:
@@ -241,7 +244,7 @@ def page(rows: Sequence[Judged], total: int) -> list[str]:
         for _ in range(n)
     )
     unsolved = sum(row.word == "proven" and not row.answers["UNSAT"] for row in rows)
-    plain = Counter(row.family for row in rows if row.truth and row.truth.certificate.kind == "enclosure")
+    plain = Counter(row.family for row in rows if row.truth and is_by_intervals(row.truth))
     refuted = ", ".join(f"`{row.name}`" for row in rows if row.word == "refuted")
     return [
         "# The published labels, judged",

@@ -11,7 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.checker.linear.lines import UNITS, Lines, product_lines
+from dokimos.checker.linear.lines import UNITS, Lines, difference_lines, product_lines
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Node
 from dokimos.networks.semantics import ball
@@ -342,26 +342,40 @@ def test_planes_hold_on_the_box_whatever_is_chosen() -> None:
             ys = [b.lower[k], b.upper[k], rng.uniform(b.lower[k], b.upper[k])]
             for x in map(arb, xs):
                 for y in map(arb, ys):
-                    (p, q, c), (r, s, d) = (
-                        [arb(float(part[k])) for part in plane] for plane in (found.lower, found.upper)
-                    )
+                    (p, q, c), (r, s, d) = ([arb(float(part[k])) for part in plane] for plane in found)
                     assert p * x + q * y + c <= x * y <= r * x + s * y + d
 
 
 def test_planes_are_mccormicks() -> None:
     a, b = Interval(np.array([1.0]), np.array([2.0])), Interval(np.array([-1.0]), np.array([3.0]))
     usual = product_lines(a, b, np.array(np.nan))
-    assert [part.item() for part in usual.lower] == pytest.approx([-1.0, 1.0, 1.0])
-    assert [part.item() for part in usual.upper] == pytest.approx([3.0, 1.0, -3.0])
+    assert [part.item() for part in usual[0]] == pytest.approx([-1.0, 1.0, 1.0])
+    assert [part.item() for part in usual[1]] == pytest.approx([3.0, 1.0, -3.0])
     other = product_lines(a, b, np.array(0.0))
-    assert [part.item() for part in other.lower] == pytest.approx([3.0, 2.0, -6.0])
-    assert [part.item() for part in other.upper] == pytest.approx([-1.0, 2.0, 2.0])
+    assert [part.item() for part in other[0]] == pytest.approx([3.0, 2.0, -6.0])
+    assert [part.item() for part in other[1]] == pytest.approx([-1.0, 2.0, 2.0])
 
 
 def test_planes_broadcast_and_refuse_what_overflows() -> None:
     a = Interval(np.zeros((4, 1, 3)), np.ones((4, 1, 3)))
     b = Interval(np.zeros((2, 1)), np.ones((2, 1)))
     found = product_lines(a, b, np.array(0.5))
-    assert all(part.shape == (4, 2, 3) for part in (*found.lower, *found.upper))
+    assert all(part.shape == (4, 2, 3) for part in (*found[0], *found[1]))
     with pytest.raises(InvalidProof, match="Mul"):
         product_lines(Interval(a.lower, a.upper * 1e200), Interval(b.lower, b.upper * 1e200), np.array(0.5))
+
+
+@pytest.mark.parametrize("wide", range(3))
+def test_differences_of_relus_are_bounded_where_one_fact_is_of_many_regions(wide: int) -> None:
+    """d = a − b of a = x and b = y; the facts about one of the three are those of two regions."""
+    ends = [(-3.0, 3.0), (-1.0, 2.0), (-2.0, 1.0)]
+    facts = [Interval(*(np.full((1, 1), end) for end in pair)) for pair in ends]
+    facts[wide] = facts[wide].map(lambda end: np.repeat(end, 2, axis=0))
+    lower, upper = difference_lines(*facts, np.full((1,), 0.25))
+    assert {part.shape for part in (*lower, *upper)} == {(2, 1)}
+    for x in np.linspace(-1, 2, 13):
+        for y in np.linspace(-2, 1, 13):
+            value = max(0.0, x) - max(0.0, y)
+            below, above = (p[0] * (x - y) + p[1] * x + p[2] * y + p[3] for p in (lower, upper))
+            assert (below - 1e-9 <= value).all()
+            assert (value <= above + 1e-9).all()

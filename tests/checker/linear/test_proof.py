@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.checker.base import Problem, Proven
-from dokimos.checker.linear import cover
+from dokimos.checker.linear import cover, proof
 from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.core.errors import InvalidProof, UnreadableFile
@@ -202,3 +202,54 @@ def test_in_a_network_without_nodes_inputs_and_outputs_count_together() -> None:
                 LinearProof().prove(problem, {"questions": [{}]})
         else:
             assert LinearProof().prove(problem, {"questions": [{}]}).real <= Fraction(1, 2)
+
+
+@pytest.mark.parametrize("name", ["m/Relu1", "m/Mul0", "m/Mul2", "m/Add2", "m/constant0", "m/constant1"])
+@pytest.mark.parametrize("unsafe", ["(<= Y_0 -5)", "(>= Y_0 5)"])
+def test_a_tensor_of_the_file_may_have_the_name_of_a_part(name: str, unsafe: str) -> None:
+    """Y = 5X + max(X, X/2) reaches −5.5 and 6, whatever 5X is called."""
+    nodes = [
+        ("Mul", ["X", "five"], name),
+        ("LeakyRelu", ["X"], "m", {"alpha": 0.5}),
+        ("Add", [name, "m"], "Y"),
+    ]
+    network = read_onnx(model(nodes, {"five": np.array(5.0)}, [1, 1], [1, 1]))
+    asked = read_vnnlib(question([(-1, 1)], 1, unsafe), file="p")
+    with pytest.raises(InvalidProof, match="not above 0"):
+        LinearProof().prove(Problem(network, asked), {"questions": [{}]})
+
+
+@pytest.mark.parametrize("factor", ["1" + "0" * 307 + ".1", "1e308"])
+def test_numbers_that_overflow_together_are_refused(factor: str) -> None:
+    network = read_onnx(model([("Relu", ["X"], "Y")], {}, [1, 1], [1, 1]))
+    unsafe = f"(<= (* {factor} Y_0) -1.0)"
+    asked = read_vnnlib(question([(0, "1" + "0" * 308)], 1, unsafe), file="p")
+    with pytest.raises(InvalidProof, match=r"too large|not above 0"):
+        LinearProof().prove(Problem(network, asked), {"questions": [{}]})
+
+
+def test_leaves_that_turn_out_to_be_empty_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part X <= 0.2, r >= 0.9 holds no run, as is seen when r is bounded again: none is left for s."""
+    monkeypatch.setattr(proof, "MOST_NUMBERS", 1)
+    nodes = [("Relu", ["X"], "r"), ("Tanh", ["r"], "s"), ("Tanh", ["s"], "Y")]
+    network = read_onnx(model(nodes, {}, [1, 1], [1, 1]))
+    asked = read_vnnlib(question([(-1, 1)], 1, "(<= Y_0 -1)"), file="p")
+    data = {"tree": [0, 1, -1, -1, -1], "again": [1, 2], "at": {"0": 0.2, "1": 0.9}}
+    assert LinearProof().prove(Problem(network, asked), {"questions": [data]}).real > 0
+
+
+@pytest.mark.parametrize("tree", [[-1], [0, -1, -1], [70, -1, -1]])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_node_without_parts_counts_by_its_facts_over_the_whole_box(tree: list[int], own: bool) -> None:
+    """Softmax over 65 numbers is at most e/(64 + e), whichever part of the box it is asked about."""
+    size = 65
+    nodes = [("Relu", ["X"], "r"), ("Softmax", ["r"], "Y", {"axis": 1})]
+    network = read_onnx(model(nodes, {}, [1, size], [1, size]))
+    for unsafe, holds in (("(<= Y_0 0.9)", False), ("(<= Y_0 0.02)", False), ("(>= Y_0 0.05)", True)):
+        asked = read_vnnlib(question([(0, 1)] * size, size, unsafe), file="p")
+        data = {"questions": [{"tree": tree, "own": own and 70 not in tree}]}
+        if holds:
+            assert 0 < LinearProof().prove(Problem(network, asked), data).real < Fraction(1, 20)
+        else:
+            with pytest.raises(InvalidProof, match="not above 0"):
+                LinearProof().prove(Problem(network, asked), data)

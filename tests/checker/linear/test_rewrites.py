@@ -197,6 +197,20 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
+def test_parts_have_names_of_their_own(name: str) -> None:
+    network = NETWORKS[name]
+    first = parts_of(network)
+    if first is None:
+        return
+    taken = {**network.shapes, **first.shapes}
+    second = rewrite(network.nodes[-1], taken, network.constants)
+    assert second is not None
+    assert not set(second.shapes) & set(taken)
+    assert len(second.nodes) == len(first.nodes)
+    assert len(second.shapes) == len(first.shapes)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_node_is_what_its_parts_compute(name: str) -> None:
     network = NETWORKS[name]
     assert parts_of(network) is not None

@@ -45,7 +45,7 @@ def test_a_tangent_at_the_lowest_grid_point_proves_most_of_the_margin(degree: in
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=105)
+@settings(deadline=None, max_examples=70)
 @given(seed=st.integers(0, 2**32 - 1), degree=st.integers(1, 5), choice=st.data())
 def test_no_point_proves_a_false_label(seed: int, degree: int, choice: st.DataObject) -> None:
     """The margin is not positive on the grid, so the label is false, whatever the certificate says."""

@@ -19,7 +19,7 @@ from tests.checker.files import instance_of, model, question
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=75)
 @given(
     seed=st.integers(0, 2**32),
     tokens=st.integers(1, 4),

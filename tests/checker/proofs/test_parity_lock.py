@@ -173,7 +173,7 @@ def test_what_the_base_loses_is_not_proven() -> None:
     def edit(arrays: dict[str, Any]) -> None:
         arrays["bias_12"][0] -= 100.0
 
-    with pytest.raises(InvalidProof, match="a piece's bound"):
+    with pytest.raises(InvalidProof, match="a leaf's bound"):
         attempt(changed(edit))
 
 

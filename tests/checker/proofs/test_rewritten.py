@@ -65,7 +65,7 @@ def test_each_disguise_is_proven_in_both_semantics(kind: str) -> None:
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=105)
+@settings(deadline=None, max_examples=70)
 @given(choice=st.data(), towards=st.sampled_from([-np.inf, np.inf]))
 def test_changed_networks_are_refused(
     disguised: LabelledInstance, choice: st.DataObject, towards: float

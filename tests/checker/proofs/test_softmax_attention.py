@@ -27,7 +27,7 @@ MARGIN = Linear((), ((0, Fraction(1)), (1, Fraction(-1))), Fraction(0))
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=75)
 @given(
     seed=st.integers(0, 2**32),
     tokens=st.integers(1, 4),

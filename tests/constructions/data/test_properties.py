@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import dokimos
-from dokimos.api.models import within
 from dokimos.checker.check import check
 from dokimos.constructions.data.brackets import Effort, brackets
 from dokimos.constructions.data.catalogue import load_data
 from dokimos.constructions.data.classifier import read_classifier
-from dokimos.constructions.data.property_suites import Style, Wishes
+from dokimos.constructions.data.wishes import Style, Wishes, within
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressUpdate
 from dokimos.engine.attacks import ATTACKS

@@ -6,9 +6,10 @@ import pytest
 
 from dokimos.checker import prove
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.direct import by_slopes
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
+from dokimos.suites.instance import Instance, Label, LabelledInstance
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import write_vnnlib1
@@ -32,11 +33,11 @@ def is_proven(labelled: LabelledInstance, left_out: int) -> bool:
         for case in question.cases
     )
     cases = tuple(type(question.cases[0])(box, ways) for box, ways in kept if ways)
-    text = write_vnnlib1(Property(question.networks, cases)).encode()
+    rest = Property(question.networks, cases)
+    text = write_vnnlib1(rest).encode()
     network = labelled.instance.network_file
     instance = Instance("rest", network, text)
-    slopes = ["1"] * (2 * question.output_size)
-    certificate = Certificate("slopes-and-splits", {"slopes": slopes})
+    certificate = by_slopes(rest, [1] * (2 * question.output_size))
     return prove(instance, certificate, Label.UNSAT, None).float32 is not None
 
 

@@ -17,6 +17,7 @@ from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import Knobs, OperatorPlan, corners, cuts, draw_plan
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.recipes import shipped_recipe
+from dokimos.engine.direct import by_intervals
 from dokimos.networks.reading import fold
 from dokimos.networks.reading import onnx_file as read
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -105,9 +106,7 @@ def test_whoever_misreads_it_gets_a_label_wrong(variant: Variant) -> None:
             continue
         assert find_violation(networks[1], violated.question) is None, name
         tree = cuts(networks[1], violated.question, Fraction(1, 2**20))
-        prove(
-            instance_of(networks[1], text), Certificate("enclosure", {"trees": [tree]}), Label.UNSAT, None
-        )
+        prove(instance_of(networks[1], text), by_intervals(tree), Label.UNSAT, None)
 
 
 def test_most_variants_can_be_misread() -> None:

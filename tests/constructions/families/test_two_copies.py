@@ -39,7 +39,8 @@ def test_both_siblings_are_proven_for_both_semantics(pair: Pair) -> None:
         check(labelled.instance, truth_of(labelled))
         assert truth_of(labelled).label is label
         assert proven_in_float32(labelled)
-    assert truth_of(pair[0]).certificate.kind == "paired-relus"
+    assert truth_of(pair[0]).certificate.kind == "linear"
+    assert truth_of(pair[0]).certificate.data["pairs"]
 
 
 def test_only_the_slope_that_is_added_differs(pair: Pair) -> None:

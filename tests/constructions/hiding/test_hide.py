@@ -26,7 +26,6 @@ from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.folder import HIDE_REPORT
-from dokimos_studies.soundness import published_count
 
 TINY = HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.04)
 
@@ -156,9 +155,65 @@ def test_points_lie_apart_and_plants_inside() -> None:
             assert apart > 2 * one.radius
 
 
-def test_there_are_26_settings_with_206_published_counterexamples() -> None:
-    settings = soundness_settings(TINY)
-    assert (len(settings), sum(map(published_count, settings))) == (26, 206)
+def test_the_recipe_of_the_paper_is_that_of_its_code() -> None:
+    from dokimos.constructions.hiding.trained_tier import training_options
+
+    paper = training_options(HideSettings(tier="trained", recipe="paper"))
+    assert (paper.epochs, paper.restarts, paper.steps, paper.updates, paper.window) == (
+        5000,
+        150,
+        150,
+        1,
+        300,
+    )
+    assert (paper.lead, paper.learning_rate, paper.step_sizes, paper.clip) == (0.01, 1e-3, (0.1,), 10.0)
+    assert not (paper.shrinks or paper.keeps_all or paper.escalates or paper.left_out)
+    settings = HideSettings(recipe="paper")
+    assert (settings.starts_planted, settings.plants_at_corners) == (False, True)
+
+
+def test_what_is_given_takes_the_place_of_the_recipe() -> None:
+    from dokimos.constructions.hiding.trained_tier import training_options
+
+    given = HideSettings(
+        recipe="paper", epochs=7, restarts=2, steps=3, window=5, lead=0.02, learning_rate=1e-4
+    )
+    options = training_options(given)
+    assert (options.epochs, options.restarts, options.steps, options.window) == (7, 2, 3, 5)
+    assert (options.lead, options.learning_rate) == (0.02, 1e-4)
+    assert training_options(HideSettings()).learning_rate == 2e-5
+    assert training_options(HideSettings(start="random")).learning_rate == 4e-4
+
+
+def test_a_corner_is_a_corner() -> None:
+    rng = np.random.default_rng(0)
+    points = draw_points((1, 5, 5), epsilon=0.2, planted=3, regular=1, rng=rng, corner=True)
+    for point in points[:3]:
+        assert point.plant is not None
+        assert {abs(a - b) for a, b in zip(point.plant, point.centre, strict=True)} == {point.radius}
+    assert points[3].plant is None
+
+
+def test_the_recipe_of_the_paper_trains(tmp_path: Path) -> None:
+    """A few epochs on a tiny network: the window has one perturbation of each point for every epoch."""
+    from dokimos.constructions.hiding.plants import draw_network
+    from dokimos.constructions.hiding.trained_tier import training_options
+    from dokimos.constructions.hiding.trainer import HidingTrainer
+
+    rng = np.random.default_rng(0)
+    network = draw_network("mlp4", (10,), scale=0.02, rng=rng)
+    points = draw_points((10,), epsilon=0.2, planted=2, regular=1, rng=rng, corner=True)
+    settings = HideSettings(recipe="paper", epochs=4, restarts=3, steps=2)
+    trainer = HidingTrainer(network, points, training_options(settings), 0)
+    while not trainer.is_over:
+        trainer.step()
+    assert trainer.epoch == 4
+    assert trainer.escalation == 1
+    assert [len(window) for window in trainer._windows] == [5, 5, 5]
+
+
+def test_there_are_26_settings_and_the_filter_of_the_paper() -> None:
+    assert len(soundness_settings(TINY)) == 26
     assert ("pgd", 1000, 5000) in FILTER_ATTACKS["paper"]
 
 

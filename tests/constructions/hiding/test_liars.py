@@ -62,7 +62,9 @@ def test_what_its_attack_finds_a_liar_says() -> None:
 def test_counting_the_padding_of_a_pool_misses_the_lock_on_it(tmp_path: Path) -> None:
     """The violation depends on the border: read with padding that counts, there is none. The base
     without a lock is proven by bounds alone."""
-    dokimos.hide(out=tmp_path / "out", settings=HideSettings(architecture="avgpool", points=1, scale=0.1))
+    dokimos.hide(
+        out=tmp_path / "out", settings=HideSettings(architecture="avgpool-border", points=1, scale=0.1)
+    )
     found: dict[str, tuple[Answer, Answer]] = {}
     for entry in dokimos.read_suite(tmp_path / "out").entries:
         sibling = json.loads(entry.truth_path.read_text())["origin"]["parameters"]["lock"]

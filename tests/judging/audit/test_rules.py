@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
+from dokimos.api.results import Audit
 from dokimos.core.errors import UnreadableFile
+from dokimos.judging.audit import lint
+from dokimos.judging.audit.file_rules import Remark
 from dokimos.judging.audit.instance_rules import TIME_NOT_NEEDED
 from dokimos.judging.audit.lint import LINT_RULES, lint_benchmark, sarif
-from dokimos.judging.audit.property_rules import can_never_hold
+from dokimos.judging.audit.property_rules import FLOAT32_ROUNDING, can_never_hold
 from dokimos.judging.audit.subjects import PublishedRuns
 from dokimos.networks.summary import operators_of, operators_on_data
 from dokimos.suites.folder import LintFinding, LintSeverity
@@ -230,6 +233,21 @@ def test_a_time_limit_that_nobody_needs_is_found() -> None:
 def test_rules_have_names_of_their_own_and_remedies() -> None:
     assert len({rule.name for rule in LINT_RULES}) == len(LINT_RULES)
     assert all(rule.about and rule.remedy for rule in LINT_RULES)
+
+
+def test_a_fault_of_ours_hides_no_other_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(subject: object) -> list[Remark]:
+        raise ZeroDivisionError("by\nchance")
+
+    broken = replace(FLOAT32_ROUNDING, look=fail)
+    rules = [broken if rule is FLOAT32_ROUNDING else rule for rule in lint.PROPERTY_RULES]
+    monkeypatch.setattr(lint, "PROPERTY_RULES", rules)
+    seen = found(benchmark(tmp_path, DECLARED + BOX + HARD))
+    assert set(seen) == {"fault", "easy-sat"}
+    assert "a fault of Dokimos: ZeroDivisionError: by chance (rule float32-rounding)" in str(seen["fault"])
+    assert str(tmp_path / "vnnlib" / "p.vnnlib") in str(seen["fault"])
+    assert Audit(tuple(seen.values())).has_fault
+    assert not Audit((seen["easy-sat"],)).has_fault
 
 
 def test_findings_are_sarif(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def one(expression: laws.Expression, row: int) -> Any:
 
 @pytest.mark.no_cover
 @given(expression=CONDITIONS)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_batches_agree_with_python_case_by_case(expression: laws.Expression) -> None:
     """Also which cases fail: those in which Python divides by zero, and no others."""
     failures = Failures()

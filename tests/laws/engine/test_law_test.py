@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.law_test import _Pace
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import MORE_FELONIES, brute_force, domain, inputs, risk, run
 
@@ -190,3 +192,31 @@ def test_objects_as_records() -> None:
     of = domain(FEATURES=None, inputs=lambda: [State(3), State(4)], lower=lower)
     found = run("input x1; var x2 := lower(x1);", model=lambda state: state.height, of=of)
     assert found.violated == 2 and "here the risk falls from 3 to high" in found.violations[0].words
+
+
+@pytest.mark.parametrize(("call", "each"), [(0.5, 1e-5), (0.0, 0.5), (0.05, 1e-3), (0.0, 1e-7)])
+def test_parts_grow_while_a_call_costs_more_than_its_cases(call: float, each: float) -> None:
+    """The default test of 5,000 cases takes little longer than one call with all of them."""
+    pace, size, done, seconds, calls = _Pace(), 64, 0, 0.0, 0
+    while done < 5000:
+        size = min(size, 5000 - done)
+        took = call + each * size
+        done, seconds, calls = done + size, seconds + took, calls + 1
+        size = pace.after(size, took)
+    assert seconds <= 3 * (call + 5000 * each) + 0.05
+    assert each < 0.1 or calls > 2000  # an interruption of what is slow by itself loses one case
+
+
+def test_a_time_ends_the_tests_with_what_there_is() -> None:
+    def slow(records: Any) -> Any:
+        time.sleep(0.01)
+        return risk(records)
+
+    slow.batched = True  # type: ignore[attr-defined]
+    begun = time.perf_counter()
+    found = run(MORE_FELONIES, model=slow, budget=10**7, seconds=0.3, exhaustive=False)
+    assert found.is_out_of_time and 0 < found.tested < 10**7 and not found.is_interrupted
+    assert time.perf_counter() - begun < 30
+    assert "stopped when the time was up, after" in summary(found)
+    all_of_them = run(MORE_FELONIES, model=slow, seconds=1e-9)
+    assert all_of_them.is_out_of_time and not all_of_them.is_exhaustive

@@ -17,7 +17,7 @@ from tests.laws.language.test_parser import ACCEPTED, condition
 
 @pytest.mark.no_cover
 @given(expression=EXPRESSIONS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_expressions_are_read_back_as_they_were(expression: laws.Expression) -> None:
     assert condition(format_expression(expression)) == expression
 
@@ -40,7 +40,7 @@ def test_nothing_that_is_easily_misread(text: str, printed: str) -> None:
 
 @pytest.mark.no_cover
 @given(data=st.data(), expression=EXPRESSIONS, block=BLOCKS)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_formatting_keeps_the_meaning_and_is_stable(
     data: st.DataObject, expression: laws.Expression, block: str
 ) -> None:

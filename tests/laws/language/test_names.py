@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.api.laws import law_files
 from dokimos.laws.domain.definition import DOMAINS
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import LIBRARY, name_of
+from dokimos.laws.law_sources import law_files
 
 SHIPPED = sorted(LIBRARY.rglob("*.law"))
 

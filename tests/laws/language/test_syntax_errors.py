@@ -37,3 +37,20 @@ def test_a_name_that_ends_in_not_is_no_negation() -> None:
 def test_not_is_no_function_even_where_no_domain_says_which_there_are() -> None:
     (problem,) = check_law(parse_law(_LAW.format(requires="", ensures="not(d1 == 1)")))
     assert problem.message == "there is no function not; use ! instead"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "input x1;\nvar x2 := x1  # the same\n\noutput d1;",
+            r"law:2:13: a ';' is missing here, before 'output'",
+        ),
+        ("input x1\noutput d1;", r"law:1:9: a ';' is missing here"),
+        ("input x1; requires x1.a > 1 implies x1.b > 1;", r"Use ==> instead"),
+        ("input x1; requires x1.a > 1 ? x1.b > 1 : x1.b < 1;", r"condition ==> one"),
+    ],
+)
+def test_what_is_missing_or_written_otherwise_is_said(text: str, said: str) -> None:
+    with pytest.raises(LawError, match=said):
+        parse_law(f"{text}\noutput d1;\n{{ d1 = predict(x1) }}\nensures d1 == 0;")

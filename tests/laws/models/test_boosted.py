@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws import integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
-from dokimos.laws.models.boosted import read_lightgbm, read_xgboost
-from dokimos.laws.models.estimators import read_sklearn
+from dokimos.laws.models.boosted import read_booster, read_lightgbm, read_xgboost
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.same_decisions import expect_faithful_trees
-from dokimos.laws.models.trees import Ensemble, read_trees, write_trees
+from dokimos.laws.models.scikit import read_scikit
+from dokimos.laws.models.trees import Ensemble, NotRead, read_trees, write_trees
 from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
@@ -78,8 +79,7 @@ def test_hist_gradient_boosting_adds_up_to_the_same_bits(classes: int) -> None:
     records, labels = _data()
     labels = labels if classes == 2 else labels + (records[:, 2] > 2)
     fitted = ensemble.HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=12).fit(records, labels)
-    trees = read_sklearn(fitted)
-    assert trees is not None
+    trees = read_scikit(fitted)
     rows = np.concatenate([records, _near(trees)])
     raw = fitted._raw_predict(rows)
     assert np.array_equal(trees(rows)[:, -raw.shape[1] :], raw)
@@ -92,7 +92,8 @@ def test_hist_gradient_boosting_with_categories_is_not_read() -> None:
     fitted = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features=[2]).fit(
         records, labels
     )
-    assert read_sklearn(fitted) is None
+    with pytest.raises(NotRead, match="sets of categories; encode them"):
+        read_scikit(fitted)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -116,7 +117,7 @@ def test_xgboost_adds_up_to_the_same_bits() -> None:
     fitted = xgboost.XGBClassifier(n_estimators=60, max_depth=5).fit(records, labels)
     booster = fitted.get_booster()
     trees = read_xgboost(booster, names=[])
-    assert trees is not None and trees.float32_sums
+    assert trees.float32_sums
     rows = np.concatenate([records, _near(trees)])
     margins = booster.predict(xgboost.DMatrix(rows), output_margin=True)
     assert trees(rows).dtype == np.float32
@@ -132,7 +133,6 @@ def test_the_second_class_begins_where_xgboost_says_so() -> None:
     records, labels = _data()
     fitted = xgboost.XGBClassifier(n_estimators=2, max_depth=2).fit(records, labels)
     trees = read_xgboost(fitted.get_booster(), names=[])
-    assert trees is not None
     half = np.float32(trees.base[0])
     assert 0 <= half < 1e-6
     flat = xgboost.XGBClassifier(n_estimators=1, max_depth=1, learning_rate=0.0).fit(records, labels)
@@ -181,7 +181,7 @@ def test_lightgbm_adds_up_to_the_same_bits(missing: bool) -> None:
     fitted = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=12, verbose=-1, num_threads=1)
     booster = fitted.fit(records, labels).booster_
     trees = read_lightgbm(booster, names=[])
-    assert trees is not None and not trees.float32_sums
+    assert not trees.float32_sums
     assert 0 <= trees.base[0] < 1e-15
     rows = np.concatenate([records, _near(trees)])
     assert np.array_equal(trees(rows)[:, 1], booster.predict(rows, raw_score=True))
@@ -195,7 +195,6 @@ def test_numbers_that_lightgbm_takes_for_0() -> None:
     labels = ((records == 0).sum(axis=1) + rng.normal(size=800) * 0.2 > 1).astype(np.int64)
     fitted = lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, num_threads=1).fit(records, labels)
     trees = read_lightgbm(fitted.booster_, names=[])
-    assert trees is not None
     tiny = float(np.float32(1e-35))
     near = [-1e-30, -tiny, -1e-36, -5e-324, 0.0, 5e-324, 1e-36, tiny, 1e-30, -2.0, 2.0, np.nan]
     near += [float(np.nextafter(each, end)) for each in (-tiny, tiny) for end in (-1, 1)]
@@ -222,37 +221,37 @@ def test_a_constraint_of_lightgbm_is_proven_and_without_it_violated(way: str, tm
         assert found.semantics == ("as the trees compute, in doubles" if constraint else "")
 
 
-def test_what_of_lightgbm_is_no_sum_for_two_classes_is_not_read(tmp_path: Path) -> None:
-    lightgbm = _lightgbm()
+def test_what_is_not_read_is_said_with_what_to_do(tmp_path: Path) -> None:
+    lightgbm, xgboost = _lightgbm(), _xgboost()
     records, labels = _data()
     odd = np.isin(records[:, 2], (1, 3)).astype(np.int64)
     options = {"n_estimators": 3, "verbose": -1, "num_threads": 1}
-    other = [
-        lightgbm.LGBMRegressor(**options).fit(records, labels),
-        lightgbm.LGBMClassifier(**options).fit(records, labels + (records[:, 2] > 2)),
-        lightgbm.LGBMClassifier(**options, linear_tree=True).fit(records, labels),
-        lightgbm.LGBMClassifier(**options, zero_as_missing=True).fit(records, labels),
-        lightgbm.LGBMClassifier(**options).fit(records, odd, categorical_feature=[2]),
-        lightgbm.LGBMClassifier(**options, boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(
-            records, labels
+    light, several = lightgbm.LGBMClassifier, np.stack([labels, odd], axis=1)
+    forest = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    for fitted, said in (
+        (light(**options, linear_tree=True).fit(records, labels), "linear functions"),
+        (light(**options, zero_as_missing=True).fit(records, labels), "zero_as_missing=False"),
+        (light(**options).fit(records, odd, categorical_feature=[2]), "encode them as columns of 0 and 1"),
+        (light(**options, **forest).fit(records, labels), "boosting='gbdt'"),
+        (light(**options, objective="cross_entropy_lambda").fit(records, labels), "not known here"),
+        (
+            xgboost.XGBClassifier(n_estimators=3, booster="dart").fit(records, labels),
+            "dart is no plain sum",
         ),
-    ]
-    assert [read_lightgbm(each.booster_, names=[]) for each in other] == [None] * len(other)
+        (xgboost.XGBClassifier(n_estimators=3, booster="gblinear").fit(records, labels), "gblinear is no"),
+        (xgboost.XGBRegressor(n_estimators=3).fit(records, several), "fit a model for each"),
+    ):
+        booster = fitted.get_booster() if hasattr(fitted, "get_booster") else fitted.booster_
+        with pytest.raises(NotRead, match=said):
+            read_booster(booster, names=[])
+        found = as_domain_model(fitted, _domain())
+        assert found.made_of is None and said in found.unread
+        if fitted.__class__ is light:
+            answer = _verified(fitted)
+            assert answer.violation is not None or said in answer.reason
     (tmp_path / "model.txt").write_bytes(b"tree\nversion=v4\n")
     with pytest.raises(InputError, match="lightgbm does not load it"):
         load_model(tmp_path / "model.txt", _domain())
-
-
-def test_what_of_xgboost_is_no_sum_for_two_classes_is_not_read() -> None:
-    xgboost = _xgboost()
-    records, labels = _data()
-    other = [
-        xgboost.XGBRegressor(n_estimators=3).fit(records, labels),
-        xgboost.XGBClassifier(n_estimators=3).fit(records, labels + (records[:, 2] > 2)),
-        xgboost.XGBClassifier(n_estimators=3, booster="dart").fit(records, labels),
-        xgboost.XGBClassifier(n_estimators=3, booster="gblinear").fit(records, labels),
-    ]
-    assert [read_xgboost(each.get_booster(), names=[]) for each in other] == [None] * 4
 
 
 def test_trees_that_add_up_to_other_bits_are_refused(tmp_path: Path) -> None:
@@ -267,3 +266,103 @@ def test_trees_that_add_up_to_other_bits_are_refused(tmp_path: Path) -> None:
     model.made_of.base[1] = shifted
     with pytest.raises(InputError, match="adds up to"):
         expect_faithful_trees(model, layout, records)
+
+
+def _fitted(library: str, kind: str, records: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+    """A model of a library; `up` in the kind makes it rise with the first column."""
+    up = [1, 0, 0] if "up" in kind else [0, 0, 0]
+    target = np.nan_to_num(records[:, 0]) / 10 + np.abs(np.nan_to_num(records[:, 1])) + 0.1
+    three = labels + (np.nan_to_num(records[:, 2]) > 2)
+    if library == "xgboost":
+        xgboost = _xgboost()
+        options = {"n_estimators": 25, "max_depth": 4, "monotone_constraints": tuple(up), "n_jobs": 1}
+        if "ranker" in kind:
+            groups = np.sort(np.arange(len(records)) % 6)
+            return xgboost.XGBRanker(**options).fit(records, labels, qid=groups)
+        if "three" in kind:
+            return xgboost.XGBClassifier(**options).fit(records, three)
+        objective = next(each for each in kind.split() if ":" in each)
+        early = {"early_stopping_rounds": 2} if "early" in kind else {}
+        seen = {"eval_set": [(records[:99], target[:99])], "verbose": False} if early else {}
+        return xgboost.XGBRegressor(objective=objective, **options, **early).fit(records, target, **seen)
+    if library == "lightgbm":
+        lightgbm = _lightgbm()
+        options = {"n_estimators": 25, "verbose": -1, "num_threads": 1}
+        options |= {"monotone_constraints": up} if "up" in kind else {}
+        if "three" in kind:
+            names = np.array(["c", "a", "b"])[three]
+            return lightgbm.LGBMClassifier(**options).fit(records, names)
+        return lightgbm.LGBMRegressor(objective=kind.split()[0], **options).fit(records, target)
+    if library == "catboost":
+        catboost = pytest.importorskip("catboost", reason="pip install catboost")
+        options = {
+            "iterations": 25,
+            "depth": 4,
+            "verbose": 0,
+            "thread_count": 1,
+            "allow_writing_files": False,
+        }
+        if "three" in kind or "two" in kind:
+            made = catboost.CatBoostClassifier(
+                **options, monotone_constraints=up if "two" in kind else None
+            )
+            return made.fit(records, three if "three" in kind else labels)
+        loss = kind.split()[0]
+        return catboost.CatBoostRegressor(loss_function=loss, monotone_constraints=up, **options).fit(
+            records, target
+        )
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    if "hist" in kind:
+        made = ensemble.HistGradientBoostingRegressor(loss=kind.split()[1], monotonic_cst=up, max_iter=25)
+        return made.fit(records, target)
+    full = np.nan_to_num(records)
+    if "forest" in kind:
+        return ensemble.RandomForestRegressor(9, max_depth=4, monotonic_cst=up).fit(full, target)
+    if "gradient" in kind:
+        return ensemble.GradientBoostingRegressor(n_estimators=20).fit(full, target)
+    if "ada" in kind:
+        return ensemble.AdaBoostClassifier(n_estimators=12).fit(full, three if "three" in kind else labels)
+    return ensemble.IsolationForest(n_estimators=20, random_state=0).fit(full)
+
+
+KINDS = [
+    *[
+        ("xgboost", f"{each} up")
+        for each in ("reg:squarederror", "count:poisson", "reg:squarederror early")
+    ],
+    *[("xgboost", each) for each in ("reg:gamma", "reg:pseudohubererror", "three", "ranker up")],
+    *[("lightgbm", each) for each in ("regression up", "poisson up", "regression_l1", "quantile", "three")],
+    *[("catboost", each) for each in ("RMSE up", "Poisson", "Quantile:alpha=0.3", "two up", "three")],
+    *[("sklearn", each) for each in ("hist squared_error up", "hist poisson up", "hist absolute_error")],
+    *[("sklearn", each) for each in ("forest up", "gradient", "ada", "ada three", "isolation")],
+]
+
+
+@pytest.mark.parametrize(("library", "kind"), KINDS)
+def test_every_kind_is_read_to_the_bit_and_a_law_on_it_is_decided(library: str, kind: str) -> None:
+    records, labels = _data(missing=library != "sklearn" or "hist" in kind)
+    missing = bool(np.isnan(records).any())
+    fitted = _fitted(library, kind, records, labels)
+    of = _domain(missing)
+    if getattr(fitted, "classes_", np.zeros(0)).tolist() != [0, 1]:
+        of = replace(of, classes=())
+    model = as_domain_model(fitted, of)
+    trees = model.made_of
+    assert isinstance(trees, Ensemble), model.unread
+    assert expect_faithful_trees(model, of.layout, records)
+    rows = np.concatenate([records, _near(trees) if missing else np.nan_to_num(_near(trees))])
+    theirs = np.asarray(fitted.predict(rows)).ravel()
+    if not trees.link:
+        assert trees.tie or trees.decide(trees(rows)).tolist() == theirs.tolist()
+    assert model.predict(rows).tolist() == theirs.tolist()
+    ensures = "d1 == d2" if kind == "three" and library == "lightgbm" else "d1 <= d2"
+    found = verify_law(
+        law(f"input x1; var v := randInt(x1.income + 1, 50); var x2 := x1[income := v]; ENSURES {ensures}"),
+        model=model,
+        domain=of,
+        settings=VerifySettings(seconds=20),
+    )
+    if " up" in kind:
+        assert found.answer is LawAnswer.PROVEN
+    else:
+        assert found.answer is LawAnswer.VIOLATED or (kind.startswith("ada") and found.cover is not None)

@@ -86,7 +86,7 @@ def test_its_files_are_read_only_by_itself_and_the_way_is_shown(
         load_model(tmp_path / "model.json", None)
 
 
-@pytest.mark.parametrize("name", ["model.ubj", "model.txt", "model.pt", "model.keras"])
+@pytest.mark.parametrize("name", ["model.txt", "model.pt", "model.keras", "model.safetensors"])
 def test_files_of_other_packages_are_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"by its name, this is a model of \w+; load it in a Python file"):

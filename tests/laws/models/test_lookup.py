@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,14 @@ def test_a_probability_is_not_a_decision() -> None:
     assert onnx_model(network(1), deciding, name="net").predict(rows).tolist() == [False, True]
     assert onnx_model(network(1), Domain("loans"), name="net").predict(rows).tolist() == [0.25, 1]
     assert onnx_model(network(2), of, name="net").predict(rows).tolist() == [1, 0]
+
+
+def test_an_address_is_no_file_and_a_file_finds_the_module_beside_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is an address; fetch the file"):
+        load_model("https://example.org/model.onnx", None)
+    (tmp_path / "beside_it.py").write_text("LIMIT = 3\n")
+    (tmp_path / "own.py").write_text(
+        "from beside_it import LIMIT\ndef model(record):\n    return int(record[0] > LIMIT)\n"
+    )
+    assert load_model(f"{tmp_path}/own.py:model", None).predict(np.array([[2.0], [4.0]])).tolist() == [0, 1]
+    assert str(tmp_path) not in sys.path

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import dokimos
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Layout, integer, real
-from dokimos.laws.models import estimators
+from dokimos.laws.models import scikit
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.same_decisions import expect_same_decisions
 from dokimos.laws.models.trees import Ensemble
@@ -146,9 +146,9 @@ def test_a_file_that_decides_otherwise_is_not_written(
     estimator = trees.DecisionTreeClassifier(max_depth=5, random_state=2)
     estimator.fit(people[["debt", "income", "age"]], people["granted"])
     pickled = _pickled(estimator, folder)
-    read = estimators._tree
+    read = scikit._tree
     with monkeypatch.context() as patched:
-        patched.setattr(estimators, "_tree", lambda tree: replace(read(tree), missing_left=None))
+        patched.setattr(scikit, "_tree", lambda tree: replace(read(tree), missing_left=None))
         done = cli("convert", pickled, "--out", folder / "model.json", "--domain", place)
         assert isinstance(done.exception, InputError)
         assert "where the original decides" in str(done.exception) and "income missing" in str(
@@ -160,7 +160,7 @@ def test_a_file_that_decides_otherwise_is_not_written(
         with pytest.raises(InputError, match="read as trees, it decides"):
             dokimos.verify_law(folder / "laws/monotone_income.law", model=pickled)
     with monkeypatch.context() as patched:
-        patched.setattr(estimators, "fitted_names", lambda _: [])
+        patched.setattr(scikit, "fitted_names", lambda _: [])
         with pytest.raises(InputError, match=r"row \d+ \(0-based\) of the data: age "):
             dokimos.convert_model(pickled, out=folder / "model.json", domain=place)
     dokimos.convert_model(pickled, out=folder / "model.json", domain=place)

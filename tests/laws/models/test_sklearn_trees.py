@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.models.estimators import read_sklearn
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.objects import object_model
-from dokimos.laws.models.trees import Ensemble
+from dokimos.laws.models.scikit import read_scikit
+from dokimos.laws.models.trees import Ensemble, NotRead
 from tests.cli.test_law import run as cli
 
 
@@ -58,11 +58,15 @@ def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None
     tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
     records = np.arange(20.0).reshape(10, 2)
     labels = np.arange(10) > 4
-    assert read_sklearn(tree.DecisionTreeClassifier()) is None
-    assert read_sklearn(tree.DecisionTreeClassifier().fit(records, np.stack([labels] * 2, axis=1))) is None
     inner = ensemble.GradientBoostingClassifier(init=tree.DecisionTreeClassifier(), n_estimators=2)
-    assert read_sklearn(inner.fit(records, labels)) is None
-    assert read_sklearn(ensemble.AdaBoostClassifier(n_estimators=2).fit(records, labels)) is None
+    for estimator, reason in (
+        (tree.DecisionTreeClassifier(), "not as expected"),
+        (tree.DecisionTreeClassifier().fit(records, np.stack([labels] * 2, axis=1)), "several things"),
+        (inner.fit(records, labels), "starts from another model"),
+        (ensemble.AdaBoostRegressor(n_estimators=2).fit(records, labels), "not a kind of model"),
+    ):
+        with pytest.raises(NotRead, match=reason):
+            read_scikit(estimator)
     known = object_model(tree.DecisionTreeClassifier().fit(records, labels), None, name="m")
     assert known.predict(np.array([[np.nan, 3.0]])).shape == (1,)
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"infinity|too large"):

@@ -35,7 +35,7 @@ def test_files_are_models(tmp_path: Path) -> None:
 def _changed(**changes: Any) -> bytes:
     content = json.loads(write_trees(Ensemble([TREE], inputs=2, base=[0, 0])))
     for key, value in changes.items():
-        if key in content:
+        if key in content or key == "float32_sums":
             content[key] = value
         else:
             content["trees"][0][key] = value
@@ -62,7 +62,12 @@ def _changed(**changes: Any) -> bytes:
         (_changed(right=[9, 1, 4, 3, 4]), "does not come after its parent"),
         (_changed(value=[[1e999, 0]] * 5), "is not a JSON number"),
         (_changed(classes=["a"]), "one class"),
-        (_changed(divide=0), "divide not 0"),
+        (_changed(divide=0), "or divide is 0"),
+        (_changed(divide=1e-46, float32_sums=True), "a finite number in float32, or divide is 0"),
+        (_changed(divide=1e39, float32_sums=True), "a finite number in float32"),
+        (_changed(divide=1e-320), "a finite number in float64"),
+        (_changed(base=[1e308, 1e308]), "a finite number in float64"),
+        (_changed(scale=1e308, value=[[16, 0]] * 5), "a finite number in float64"),
         (_changed(thresholds=[0] * 5), "unknown field `thresholds`"),
     ],
 )

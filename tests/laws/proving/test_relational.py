@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dokimos.engine.outcome import accepted_truth
-from dokimos.engine.paired_halving import prove_in_pairs
+from dokimos.engine.linear import LinearSearch
+from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.product_layers import product_instance
@@ -114,12 +114,10 @@ def test_a_difference_that_is_bounded_proves_what_copies_alone_do_not() -> None:
     lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
     made = product_instance(closer.reach.network, lowered)
     product = read_onnx(made.network, name="p")
-    data = prove_in_pairs(product, made.property, seconds=20)
+    data = LinearSearch(product, made.property, SearchEffort(20)).run().data
     assert data is not None
     text = write_vnnlib1(made.property).encode()
-    truth = accepted_truth(
-        Instance("p", made.network, text), Certificate("paired-relus", data), Label.UNSAT
-    )
+    truth = accepted_truth(Instance("p", made.network, text), Certificate("linear", data), Label.UNSAT)
     assert truth.claim(Semantics.REAL).proven
 
 

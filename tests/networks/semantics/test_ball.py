@@ -78,7 +78,7 @@ def test_balls_are_narrow_at_a_high_precision(name: str) -> None:
             assert bounds[1] - bounds[0] <= F(1, 2**100)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1), st.sampled_from([6, 20, 64]))
 def test_balls_hold_the_exact_value_of_random_networks(
     model: onnx.ModelProto, seed: int, bits: int

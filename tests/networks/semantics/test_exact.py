@@ -51,7 +51,7 @@ def test_every_operator_agrees_with_the_runtime(name: str) -> None:
     check_against_runtime(model.SerializeToString(), x)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_random_networks_agree_with_the_runtime(model: onnx.ModelProto, seed: int) -> None:
     shape = read(model).input_shape

@@ -89,7 +89,7 @@ ONE = (1,)
     a=Interval(np.array([1.0]), np.array([np.inf])), b=Interval(np.array([1.0]), np.array([np.inf])), seed=0
 )
 @example(a=Interval(np.array([-np.inf]), np.array([0.0])), b=point(np.array([0.0])), seed=0)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=75)
 def test_operations_hold_every_exact_result(
     enclosure: Callable[[Interval, Interval], Interval],
     exact: Callable[[Fraction, Fraction], Fraction],
@@ -128,7 +128,7 @@ def test_the_square_root_of_something_negative_is_unknown() -> None:
 
 
 @given(x=intervals(2, 5), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_sums_hold_every_exact_sum(x: Interval, seed: int) -> None:
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
@@ -157,7 +157,7 @@ def _dot(x: np.ndarray, y: np.ndarray) -> Fraction:
     seed=st.integers(0, 99),
     points=st.sampled_from(["", "a", "b", "ab"]),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_matrix_products_hold_every_exact_product(a: Interval, b: Interval, seed: int, points: str) -> None:
     rng = np.random.default_rng(seed)
     if "a" in points:

@@ -123,7 +123,7 @@ def test_the_standards_own_parser_accepts_the_published_files_that_we_read() -> 
     assert len(ours) == len(REAL) - 1, "one of them has an operator between its operands"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_damaged_texts_are_refused_in_one_sentence(data: st.DataObject) -> None:
     content = bytearray(data.draw(st.sampled_from(CORPUS)).read_bytes()[:1500])

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from dokimos.checker import Problem
 from dokimos.checker.check import check
-from dokimos.checker.proofs.relu_cases import ReluTree
+from dokimos.checker.linear.proof import LinearProof
 from dokimos.engine import reference
+from dokimos.engine.linear import LinearFinding
 from dokimos.engine.reference import decide
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.entry import load_truth
 from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
@@ -140,7 +142,7 @@ def test_it_agrees_with_the_oracle_and_its_proofs_hold(seed: int, skip: bool) ->
         assert violation_at(network, draw.asked, decision.witness).violates
     elif decision.answer is Answer.UNSAT:
         assert decision.certificate is not None
-        margin = ReluTree().prove(Problem(network, draw.asked), decision.certificate.data).real
+        margin = LinearProof().prove(Problem(network, draw.asked), decision.certificate.data).real
         assert margin > 0
         assert not draw.is_sat(margin=margin)
     else:
@@ -166,21 +168,26 @@ def test_all_inputs_empty_is_unsat() -> None:
 
 
 def test_a_proof_that_does_not_hold_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the search believed every case to be refuted."""
-    monkeypatch.setattr(reference._ConjunctionSearch, "refutes", lambda *_: True)
-    monkeypatch.setattr(reference._ConjunctionSearch, "is_witness", lambda *_: False)
-    asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
-    decision = decide(read_onnx(SMALL), asked, seconds=10)
-    assert decision.answer is Answer.UNKNOWN
-    assert "rejects the proof" in decision.detail
-
-
-def test_what_cannot_be_decided_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference._ConjunctionSearch, "is_witness", lambda *_: False)
+    """Even if the search believed that it had one."""
+    wrong = LinearFinding({"questions": [{}]}, 0.0)
+    monkeypatch.setattr(reference.LinearSearch, "run", lambda _: wrong)
+    monkeypatch.setattr(reference, "violation_at", _undecided)
     asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
     decision = decide(read_onnx(SMALL), asked, seconds=10)
     assert (decision.answer, decision.certificate) == (Answer.UNKNOWN, None)
-    assert "too close to call" in decision.detail
+    assert "a leaf's bound is" in decision.detail
+
+
+def test_what_cannot_be_decided_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "violation_at", _undecided)
+    asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
+    decision = decide(read_onnx(SMALL), asked, seconds=3)
+    assert decision.answer in (Answer.UNKNOWN, Answer.TIMEOUT)
+    assert decision.certificate is None
+
+
+def _undecided(*_: object) -> None:
+    raise Undecided("no value is known")
 
 
 def test_it_stops_when_its_time_is_over() -> None:
@@ -189,12 +196,11 @@ def test_it_stops_when_its_time_is_over() -> None:
     assert decision.answer is Answer.TIMEOUT
 
 
-def test_other_networks_are_unsupported(tmp_path: Path) -> None:
+def test_other_operators_are_decided_too(tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(sigmoid_network())
     (tmp_path / "p.vnnlib").write_bytes(at_least("0.5", inputs=2))
-    decision = runner.answer(tmp_path / "n.onnx", tmp_path / "p.vnnlib", seconds=1)
-    assert decision.answer is Answer.UNSUPPORTED
-    assert decision.detail.startswith("operator Sigmoid: ")
+    decision = runner.answer(tmp_path / "n.onnx", tmp_path / "p.vnnlib", seconds=10)
+    assert decision.answer is Answer.SAT and decision.witness is not None
 
 
 @pytest.mark.parametrize(("bound", "answer"), [("8.0", Answer.SAT), ("50.0", Answer.UNSAT)])

@@ -11,7 +11,7 @@ from dokimos.verifiers.execution.usage import BoundedLog
 NOTE = b"bytes of output left out here]\n"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(chunks=st.lists(st.binary(max_size=40), max_size=30), limit=st.integers(1, 200))
 def test_both_ends_are_kept_and_the_rest_is_counted(chunks: list[bytes], limit: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -12,9 +12,11 @@ from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.planted.base import PlantedVerifier, Task, violates
 from dokimos.verifiers.planted.bounder import PlainBounder
 from dokimos.verifiers.planted.catalogue import BOUNDERS, FLAWED_BOUNDERS, PLANTED
+from tests.constructions.siblings import draw
 from tests.networks.building import Builder
 
 Grow = Callable[[Builder], str]
@@ -50,7 +52,7 @@ def _relu(b: Builder) -> str:
 
 def _late(b: Builder) -> str:
     """Nonzero on the last 10^-4 of the box only."""
-    return b.add("Relu", b.add("Sub", "x", b.constant([[0.9999]])))
+    return _late_of(b, "x")
 
 
 def _tiny_slope(b: Builder) -> str:
@@ -66,6 +68,37 @@ def _small_unit(b: Builder) -> str:
 def _product(b: Builder) -> str:
     first, second = (b.add("Gather", "x", b.integers([k]), axis=1) for k in (0, 1))
     return b.add("Mul", first, second)
+
+
+def _first_late(b: Builder) -> str:
+    return _late_of(b, b.add("Gather", "x", b.integers([0]), axis=1))
+
+
+def _late_of(b: Builder, name: str) -> str:
+    return b.add("Relu", b.add("Sub", name, b.constant([[0.9999]])))
+
+
+def _improved(b: Builder) -> str:
+    """Two layers; what is known of the second one is improved."""
+    first = b.add("Gemm", "x", b.constant([[2.0, 0.5, 1.0]]), b.constant([1.0, 0.0, 0.5]))
+    weights = b.constant([[1.5, -1.0], [-2.0, -1.0], [-1.0, 1.5]])
+    second = b.add("Gemm", b.add("Relu", first), weights, b.constant([2.0, -2.0]))
+    return b.add("MatMul", b.add("Relu", second), b.constant([[0.0], [1.0]]))
+
+
+def _larger(b: Builder) -> str:
+    """max(1.25·x₀, x₁) − 1.25·x₀: the first entry can be larger, the second one is."""
+    wide = b.add("Mul", "x", b.constant([[1.25, 1.0]]))
+    pooled = b.add("MaxPool", b.add("Reshape", wide, b.integers([1, 1, 2])), kernel_shape=[2])
+    first = b.add("Gather", wide, b.integers([0]), axis=1)
+    return b.add("Sub", b.add("Reshape", pooled, b.integers([1, 1])), first)
+
+
+def _deep() -> Task:
+    """A counterexample behind many splits."""
+    _, twin = draw("splits")
+    asked = read_vnnlib(twin.instance.property_file, file="p")
+    return Task(read_onnx(twin.instance.network_file), asked, None, None, 60.0)
 
 
 #: For each bug, a question that it answers wrongly.
@@ -86,7 +119,19 @@ WRONG: dict[str, tuple[Callable[[], Task], Answer]] = {
         Answer.UNSAT,
     ),
     "nan-is-proven": (lambda: task(_small_unit, (0, ">=", 0.5)), Answer.UNSAT),
-    "timeout-is-unsat": (lambda: task(_late, (0, ">=", 0.00005)), Answer.UNSAT),
+    "overwritten-bounds": (lambda: task(_improved, (0, ">=", -0.02)), Answer.UNSAT),
+    "tanh-tangents": (
+        lambda: task(lambda b: b.add("Tanh", "x"), (0, ">=", -0.3), low=-2.5, high=-0.25),
+        Answer.UNSAT,
+    ),
+    "max-pool-upper": (lambda: task(_larger, (0, ">=", 2), inputs=2), Answer.UNSAT),
+    "half-gradient": (
+        lambda: task(lambda b: b.add("Mul", "x", "x"), (0, "<=", 0.1), low=0.25, high=1.5),
+        Answer.UNSAT,
+    ),
+    "stale-bounds": (lambda: task(_late, (0, ">=", 0.00005)), Answer.UNSAT),
+    "swallowed-queue": (_deep, Answer.UNSAT),
+    "timeout-is-unsat": (lambda: task(_first_late, (0, ">=", 0.00005), inputs=11), Answer.UNSAT),
     "lost-half": (lambda: task(_late, (0, ">=", 0.00005)), Answer.UNSAT),
     "any-disjunct": (lambda: task(_same, (0, ">=", 0.5), (0, ">=", 5)), Answer.UNSAT),
     "unchecked-attack": (lambda: task(lambda b: b.add("Mul", "x", "x"), (0, "<=", -0.0005)), Answer.SAT),

@@ -63,7 +63,7 @@ class LoneHinge(Construction[Knobs]):
         small = ceil_div((1 - margin) / highest, STEP) - STEP
         large = ceil_div((1 + margin) / at_witness, STEP)
         question = first_class_loses(ball(centre, radius), 2)
-        one_piece = Certificate("enclosure", {"trees": [[-1]]})
+        one_piece = Certificate("linear", {"questions": [{"own": True}]})
         return (
             Draft(network(small), question, one_piece),
             Draft(network(large), question, Certificate("witness"), witness),

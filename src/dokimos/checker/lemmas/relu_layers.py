@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import islice
-from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 
 from dokimos.checker.lemmas.constraints import (
-    Leaf,
     affine_layer,
-    box_floats,
     in_a_row,
     outward,
-    require_relus,
 )
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
@@ -32,10 +25,8 @@ from dokimos.networks.semantics.outward import (
     point,
     safe,
     safe_product,
-    up,
 )
 from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
-from dokimos.suites.vnnlib.model import Box, Conjunction, Terms
 
 # One ReLU in a linear bound, and what is lost by rounding in float64
 
@@ -83,71 +74,6 @@ def through_relu(
     return turned, np.minimum(shift, 0.0)
 
 
-# Boxes cut by half-spaces: bounds of linear functions where inequalities hold besides those of the box
-
-
-@dataclass(frozen=True)
-class HalfSpaces:
-    """The x with factors·x <= limits: [half-spaces, inputs] and [half-spaces], or more axes for boxes."""
-
-    factors: Floats
-    limits: Floats
-
-    @np.errstate(all="ignore")
-    def added(self, rows: Floats, box: Interval) -> tuple[Floats, Floats, Floats]:
-        """Other rows, shifts and losses: rows·x >= rows'·x + shift − lost for x in box and half-spaces.
-
-        Theorem. Where f·x <= c, r·x >= r·x + λ·(f·x − c) = (r + λ·f)·x − λ·c for every λ >= 0; so for one
-        half-space after the other. In float64, fl(r + fl(λ·f)) is off by at most 2^-52·(|r| + |λ·f|),
-        times |x|, and each of the other roundings by 2^-53 of its result.
-        """
-        shift, lost = (np.zeros(rows.shape[:-1]) for _ in range(2))
-        size = box.magnitude
-        for number in range(self.factors.shape[-2]):
-            side, limit = self.factors[..., number, None, :], self.limits[..., number, None]
-            share = _best_share(rows, side, limit, box)
-            more = share[..., None] * side
-            loss = 2 * ROUNDED * (np.abs(rows) + np.abs(more))
-            lost = lost + at_most((loss * size).sum(-1), loss.shape[-1])
-            rows = rows + more
-            moved = np.where(share > 0, share * limit, 0.0)
-            shift = shift - moved
-            lost = lost + ROUNDED * (np.abs(moved) + np.abs(shift)) + FLUSHED * (1.0 + size.sum(-1))
-        return rows, shift, lost
-
-
-def _best_share(rows: Floats, side: Floats, limit: Floats, box: Interval) -> Floats:
-    """For each row a λ >= 0, any of which is sound: where the bound is largest, as a knapsack is filled.
-
-    From the corner of the box at which f·x is least, each input can move one way. Moving takes |f|·width of
-    the room c − f·corner; worth most is what has the largest −r/f, and λ is this where the room ends.
-    """
-    corner = np.where(side > 0, box.lower, box.upper)
-    room = limit - (side * corner).sum(-1)
-    worth = np.nan_to_num(np.where(side != 0, np.maximum(-rows / side, 0.0), 0.0), posinf=0.0)
-    order = np.argsort(-worth, axis=-1, kind="stable")
-    takes = np.broadcast_to(np.abs(side) * (box.upper - box.lower), worth.shape)
-    over = np.cumsum(np.take_along_axis(takes, order, -1), -1) > room[..., None]
-    last = np.take_along_axis(order, over.argmax(-1)[..., None], -1)
-    return np.where(over.any(-1), np.take_along_axis(worth, last, -1)[..., 0], 0.0)
-
-
-@np.errstate(all="ignore")
-def half_spaces(lowest: Floats, factors: Floats, bounds: Sequence[Fraction], box: Interval) -> HalfSpaces:
-    """Half-spaces that hold all x of a box with g(x) <= bound, for functions g above affine ones.
-
-    Theorem. Let g(x) >= lowest + f·x − min f·x, the minimum taken over the box, as `BoundedLayers.lines`
-    states it. Then g(x) <= b implies f·x <= b − lowest + min f·x, which is rounded up here.
-    """
-    corner = np.minimum(factors * box.lower, factors * box.upper)
-    least, most = corner.sum(-1), outward(bounds).upper
-    lost = loss_of_sum(corner) + 2 * ROUNDED * (np.abs(least) + np.abs(lowest) + np.abs(most)) + FLUSHED
-    limits = up((most - lowest + least) + safe(lost))
-    return HalfSpaces(factors, np.where(np.isnan(limits), np.inf, limits))
-
-
-#: How many leaves are bounded at once.
-BATCH = 1024
 #: A layer with more weights than this is refused.
 MOST_WEIGHTS = 1 << 24
 #: A network in which more values than this skip a layer is refused.
@@ -284,32 +210,18 @@ class BoundedLayers:
     """Layers over a box, with bounds of every ReLU's argument.
 
     Or over many boxes: then the ends of `box` and of `arguments` have two more axes before their last one,
-    the first for the boxes, the second of length 1; and so have the bounds one more, for the boxes. With
-    `sides`, all is about the points of the box, or boxes, that are in these half-spaces.
+    the first for the boxes, the second of length 1; and so have the bounds one more, for the boxes.
     """
 
     layers: tuple[ReluLayer, ...]
     box: Interval
     arguments: tuple[Interval, ...]
-    sides: HalfSpaces | None = field(default=None, kw_only=True)
 
     def silent(self, count: int) -> Cases:
         """Cases that decide nothing, with the usual slopes: 1 where a ReLU is mostly on, else 0."""
         usual = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
         slopes = np.tile(np.concatenate(usual, axis=-1) if usual else np.zeros(0), (count, 1))
         return np.stack([np.zeros_like(slopes), slopes, np.zeros_like(slopes)])
-
-    def cases(self, leaves: Sequence[Leaf]) -> Cases:
-        """The leaves as cases. Since any choice is sound, rounding one to float64 invalidates no proof."""
-        found = self.silent(len(leaves))
-        require_relus(leaves, found.shape[-1])
-        for number, leaf in enumerate(leaves):
-            for relu, is_on in leaf.phases.items():
-                found[0, number, relu] = 1 if is_on else -1
-            for part, name in enumerate(("slopes", "multipliers"), 1):
-                for relu, value in leaf.choices[name].items():
-                    found[part, number, relu] = float(value)
-        return found
 
     def read(self, number: int) -> Floats:
         """How large what a layer reads is at most: the inputs, or the ReLUs of the layer before."""
@@ -339,7 +251,6 @@ class BoundedLayers:
         [l, u] is at l or u. Going from the last layer to the first leaves an affine function of the inputs
         (and of the noise), whose minimum over the box is at a corner. So at every x of the box, what is
         bounded is at least the bound + coefficients·x − min coefficients·x, the minimum over the box.
-        Half-spaces are added to the coefficients before (`HalfSpaces.added`).
 
         All of this is computed in float64, and `lost` bounds what that may lose. By Higham, Accuracy and
         Stability of Numerical Algorithms, 3.1, |fl(Σ a_i·b_i) − Σ a_i·b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074
@@ -372,10 +283,6 @@ class BoundedLayers:
             factors = factors + inputs.lower
             loss = ROUNDED * np.abs(factors) + (inputs.upper - inputs.lower)
             lost = lost + at_most((loss * self.box.magnitude).sum(-1), loss.shape[-1])
-        if self.sides is not None:
-            factors, shift, loss = self.sides.added(factors, self.box)
-            constant = constant + shift
-            lost = lost + loss + ROUNDED * np.abs(constant)
         corner = np.minimum(factors * self.box.lower, factors * self.box.upper)
         lowest = constant + corner.sum(-1)
         lost = lost + loss_of_sum(corner) + ROUNDED * np.abs(lowest)
@@ -383,11 +290,11 @@ class BoundedLayers:
         return np.where(np.isfinite(lowest), lowest, -np.inf), factors
 
 
-def bounded(layers: Sequence[ReluLayer], box: Interval, sides: HalfSpaces | None = None) -> BoundedLayers:
+def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
     """The layers over the box, or boxes; earlier layers bound the arguments of each layer's ReLUs."""
     arguments: tuple[Interval, ...] = ()
     for number, layer in enumerate(layers[:-1]):
-        known = BoundedLayers(tuple(layers[: number + 1]), box, arguments, sides=sides)
+        known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
         size = len(layer.biases)
         both = np.vstack([np.eye(size), -np.eye(size)])
         found = known.lower_bounds(point(both), known.silent(1))
@@ -396,83 +303,4 @@ def bounded(layers: Sequence[ReluLayer], box: Interval, sides: HalfSpaces | None
         shape = (*box.shape[:-1], size)
         both_ends = (found[..., :size], -found[..., size:])
         arguments = (*arguments, Interval(*(end.reshape(shape) for end in both_ends)))
-    return BoundedLayers(tuple(layers), box, arguments, sides=sides)
-
-
-class OutwardLeaves:
-    """Closes leaves as `BoundedLayers.lower_bounds` and `Leaf.margin` state, many at once.
-
-    They choose slopes and multipliers by ReLU, if these are not the usual ones. In float32 (with
-    `rounding`), each affine layer adds its rounding as noise.
-    """
-
-    limits: ClassVar[Mapping[str, float]] = {"slopes": 1.0, "multipliers": 2.0**100}
-
-    def __init__(self, network: Network, rounding: Mapping[str, Rounded] | None) -> None:
-        layers = relu_layers(network, rounding)
-        self._over = cache(lambda box: bounded(layers, Interval(*box_floats(box))))
-
-    def margins(self, box: Box, conjunction: Conjunction, leaves: Sequence[Leaf]) -> list[Fraction | None]:
-        """The margin of each leaf; None for one that holds no input."""
-        layers: BoundedLayers = self._over(box)
-
-        @cache
-        def weighted(weights: tuple[Fraction, ...]) -> tuple[Interval, Fraction]:
-            """Σ weights·constraints: the factors of the outputs, rounded outward, and the bound."""
-            row, bound = [Fraction(0)] * len(layers.layers[-1].biases), Fraction(0)
-            for weight, constraint in zip(weights, conjunction, strict=True):
-                if weight and constraint.inputs:
-                    raise InvalidProof("a constraint involves inputs")
-                bound += weight * constraint.bound
-                for j, d in constraint.outputs:
-                    row[j] += weight * d
-            return outward(row), bound
-
-        margins: list[Fraction | None] = []
-        for start in range(0, len(leaves), BATCH):
-            batch = leaves[start : start + BATCH]
-            rows, bounds = zip(*(weighted(leaf.constraints) for leaf in batch), strict=True)
-            stacked = Interval(np.stack([r.lower for r in rows]), np.stack([r.upper for r in rows]))
-            found = layers.lower_bounds(stacked, layers.cases(batch))
-            if not np.isfinite(found).all():
-                raise InvalidProof("a leaf has no finite bound")
-            each = zip(batch, found.tolist(), bounds, strict=True)
-            margins += [leaf.margin(Fraction(lowest) - bound) for leaf, lowest, bound in each]
-        return margins
-
-
-# Linear bounds of constraints on many boxes at once
-
-
-#: How many boxes are bounded at once.
-PIECES_AT_ONCE = 64
-#: Layers over many boxes at once.
-Bounding = Callable[[Interval], BoundedLayers]
-
-
-def linear_slacks(
-    bounding: Bounding, conjunction: Conjunction, pieces: Iterable[Box]
-) -> Iterator[Fraction]:
-    """For each box, a lower bound on how much one of the constraints fails at all of its points.
-
-    Theorem. On a box, Σ c·x + Σ d·y is at least what `BoundedLayers.lower_bounds` gives for the rows c and
-    d. A constraint for which that is not finite counts as one that holds by 1.
-    """
-    pending = iter(pieces)
-    while batch := list(islice(pending, PIECES_AT_ONCE)):
-        lower, upper = (np.stack(ends)[:, None, :] for ends in zip(*map(box_floats, batch), strict=True))
-        over = bounding(Interval(lower, upper))
-        rows = rows_of([each.outputs for each in conjunction], len(over.layers[-1].biases))
-        inputs = rows_of([each.inputs for each in conjunction], lower.shape[-1])
-        for bounds in over.lower_bounds(rows, over.silent(1), inputs).tolist():
-            yield max(
-                Fraction(bound) - each.bound if isfinite(bound) else Fraction(-1)
-                for each, bound in zip(conjunction, bounds, strict=True)
-            )
-
-
-def rows_of(terms: Sequence[Terms], size: int) -> Interval:
-    """The factors of each constraint, as a row of length `size`, rounded outward."""
-    dense = [[dict(own).get(k, Fraction(0)) for k in range(size)] for own in terms]
-    found = [outward(row) for row in dense]
-    return Interval(np.stack([row.lower for row in found]), np.stack([row.upper for row in found]))
+    return BoundedLayers(tuple(layers), box, arguments)

@@ -22,31 +22,37 @@ from dokimos.networks.semantics.outward import Floats, Interval
 
 LEAF = -1
 MOST_LEAVES = 200_000
+#: Leaves that are boxes of their own cost more: each is a network bounded anew.
+MOST_OWN = 20_000
 #: How many bytes the choices of one question may take when unpacked.
 MOST_BYTES = 1 << 28
 #: The byte of the usual line; k < 255 stands for k/254.
 USUAL_BYTE = 255
+_LONG = np.dtype("<f8")
 
 
 class QuestionData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A cover of one box for one conjunction, and the choices of its leaves.
 
     `refined` are tensors, by number, that are bounded by functionals on the whole box, and `again` those
-    that are bounded anew on every leaf. `tree` has the cuts in preorder, the part below first: the number
-    of an entry (those of the input come first, then those of every tensor in order), −1 for a leaf; `at`
-    has the values of cuts by their place in the tree, where they are not the usual ones: the middle for an
-    entry of the input, 0 for others.
+    that are bounded anew on every leaf. With `own`, each leaf is a box of its own, about which nothing is
+    known from the whole; then only inputs are cut. `tree` has the cuts in preorder, the part below first:
+    the number of an entry (those of the input come first, then those of every tensor in order), −1 for a
+    leaf; `at` has the values of cuts by their place in the tree, where they are not the usual ones: the
+    middle for an entry of the input, 0 for others.
 
     The rest are bytes, packed by zlib, in base64; nothing stands for the usual choices. `root`: lines for
     bounding each of the refined tensors, from below and from above: one byte for each unit, as differences
     to the row before. `lines`: one byte for each unit, for each leaf, as differences to the leaf before.
     `multipliers`: a float32 for each cut on the path of each leaf that is not of an input. `weights`: a
-    byte for each constraint, for each leaf.
+    byte for each constraint, for each leaf. Where little is left, lines are float64 numbers instead, and
+    multipliers too.
     """
 
     tree: tuple[Choice, ...] = (LEAF,)
     refined: tuple[Natural, ...] = ()
     again: tuple[Natural, ...] = ()
+    own: bool = False
     at: dict[str, float] = {}
     root: str = ""
     lines: str = ""
@@ -123,8 +129,9 @@ class CutCover:
     """One question's cover, read and ready to be turned into regions, some leaves at a time."""
 
     def __init__(self, steps: Steps, box: Interval, data: QuestionData, constraints: int) -> None:
-        if len(data.tree) > 2 * MOST_LEAVES:
-            raise InvalidProof(f"the proof has more than {MOST_LEAVES} leaves")
+        most = MOST_OWN if data.own else MOST_LEAVES
+        if len(data.tree) > 2 * most:
+            raise InvalidProof(f"the proof has more than {most} leaves")
         if not all(isfinite(value) for value in data.at.values()):
             raise UnreadableFile(PLACE, "'at' has a number that is not finite")
         self._steps, self._data = steps, data
@@ -135,9 +142,9 @@ class CutCover:
         count = len(self.leaves)
         self.refined = self._sides(data, units)
         self._leaf_lines = self._lines(data.lines, "lines", count, units)
-        self._weights = _table(data.weights, "weights", np.dtype(np.uint8), count, constraints)
+        self._weights = _table(data.weights, "weights", (np.dtype(np.uint8),), count, constraints)
         cut = sum(len(leaf.cuts) for leaf in self.leaves)
-        multipliers = _table(data.multipliers, "multipliers", np.dtype("<f4"), 1, cut)
+        multipliers = _table(data.multipliers, "multipliers", (np.dtype("<f4"), _LONG), 1, cut)
         self._multipliers = np.zeros(cut) if multipliers is None else multipliers[0].astype(np.float64)
         if not (np.isfinite(self._multipliers) & (self._multipliers >= 0)).all():
             raise InvalidProof("a multiplier is negative or not finite")
@@ -159,15 +166,13 @@ class CutCover:
         rows = [self._by_step(lines[k : k + 1]) for k in range(len(lines))]
         return {name: (rows[2 * k], rows[2 * k + 1]) for k, name in enumerate(names)}
 
-    def _lines(self, text: str, what: str, count: int, units: int) -> NDArray[np.uint8] | None:
-        found = _table(text, what, np.dtype(np.uint8), count, units)
-        return None if found is None else np.cumsum(found, axis=0, dtype=np.uint8)
+    def _lines(self, text: str, what: str, count: int, units: int) -> NDArray[Any] | None:
+        found = _table(text, what, (np.dtype(np.uint8), _LONG), count, units)
+        return found if found is None or found.dtype == _LONG else np.cumsum(found, axis=0, dtype=np.uint8)
 
-    def _by_step(self, table: NDArray[np.uint8] | None) -> Choices:
-        """Bytes [n, units] as choices for the units of each step: [n, *shape]."""
-        if table is None:
-            return {}
-        numbers = np.where(table == USUAL_BYTE, np.nan, table / 254.0)
+    def _by_step(self, table: NDArray[Any]) -> Choices:
+        """Bytes or numbers [n, units] as choices for the units of each step: [n, *shape]."""
+        numbers = table if table.dtype == _LONG else np.where(table == USUAL_BYTE, np.nan, table / 254.0)
         shapes = self._steps.units
         ends = np.cumsum([0, *(prod(shape) for shape in shapes.values())])
         return {
@@ -246,11 +251,17 @@ def only(regions: BoxRegions, kept: NDArray[np.intp]) -> BoxRegions:
     return BoxRegions(len(kept), facts, cuts)
 
 
-def _table(text: str, what: str, form: np.dtype[Any], rows: int, columns: int) -> NDArray[Any] | None:
-    """A packed table of numbers; None for an empty text. Raises UnreadableFile if the size is another."""
+def _table(
+    text: str, what: str, forms: Sequence[np.dtype[Any]], rows: int, columns: int
+) -> NDArray[Any] | None:
+    """A packed table of numbers in one of these forms, which the size tells; None for an empty text.
+
+    Raises UnreadableFile if the size is another.
+    """
     if not text:
         return None
     found = unpack(text, what)
-    if len(found) != rows * columns * form.itemsize:
-        raise UnreadableFile(PLACE, f"{what!r} must have {rows} times {columns} numbers")
-    return np.frombuffer(found, dtype=form).reshape(rows, columns)
+    for form in forms:
+        if len(found) == rows * columns * form.itemsize:
+            return np.frombuffer(found, dtype=form).reshape(rows, columns)
+    raise UnreadableFile(PLACE, f"{what!r} must have {rows} times {columns} numbers")

@@ -3,12 +3,12 @@
 Data may only choose. Whatever a choice says, the lines hold at every real number of the interval: a slope
 is taken for the float64 number that it is, however it was found, and the shift that belongs to it is
 bounded in outward arithmetic. `_shift_below` states the theorem for curves, `_stairs` for steps,
-`product_lines` for products.
+`product_lines` for products, `difference_lines` for differences of ReLUs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -35,13 +35,8 @@ class Lines:
     upper_shift: Floats
 
 
-@dataclass(frozen=True)
-class ProductLines:
-    """Planes below and above x·y, each as the slope of x, the slope of y, and the shift."""
-
-    lower: tuple[Floats, Floats, Floats]
-    upper: tuple[Floats, Floats, Floats]
-
+#: Below and above a function of several tensors: a slope for each of them, and the shift.
+Planes = tuple[tuple[Floats, ...], tuple[Floats, ...]]
 
 #: The lines of a node over an interval of its argument, with finite ends of any shape. The choice, which
 #: broadcasts to that shape, is a number in [0, 1] (others are moved there), or nan for the usual one. The
@@ -428,7 +423,7 @@ UNITS: Mapping[str, UnitRule] = MappingProxyType(
 
 
 @np.errstate(all="ignore")
-def product_lines(a: Interval, b: Interval, choice: Floats) -> ProductLines:
+def product_lines(a: Interval, b: Interval, choice: Floats) -> Planes:
     """Planes for x·y, with x in `a` and y in `b`, which broadcast; the usual choice is 1.
 
     Theorem. x·y − p·x − q·y is affine in x and in y, so that it is least and greatest at corners of the
@@ -440,7 +435,7 @@ def product_lines(a: Interval, b: Interval, choice: Floats) -> ProductLines:
     corners = [(point(x), point(y)) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
     shape = np.broadcast_shapes(a.shape, b.shape)
 
-    def plane(b_one: Floats, b_other: Floats, sign: float) -> tuple[Floats, Floats, Floats]:
+    def plane(b_one: Floats, b_other: Floats, sign: float) -> tuple[Floats, ...]:
         p = share * b_one + (1.0 - share) * b_other
         q = share * a.lower + (1.0 - share) * a.upper
         rests = [
@@ -451,7 +446,96 @@ def product_lines(a: Interval, b: Interval, choice: Floats) -> ProductLines:
         else:
             shift = np.maximum.reduce([rest.upper for rest in rests])
         _finite("Mul", p, q, shift)
-        found = [np.broadcast_to(part, shape) for part in (p, q, shift)]
-        return found[0], found[1], found[2]
+        return tuple(np.broadcast_to(part, shape) for part in (p, q, shift))
 
-    return ProductLines(plane(b.lower, b.upper, -1.0), plane(b.upper, b.lower, 1.0))
+    return plane(b.lower, b.upper, -1.0), plane(b.upper, b.lower, 1.0)
+
+
+# Differences of ReLUs
+
+
+#: The operator max(0, a) − max(0, b) of three tensors d, a, b with d = a − b.
+DIFFERENCE = "ReluDifference"
+
+
+def difference_interval(d: Interval, a: Interval, b: Interval) -> Interval:
+    """max(0, a) − max(0, b), which also lies between 0 and d."""
+    apart = subtract(a.map(lambda end: np.maximum(end, 0.0)), b.map(lambda end: np.maximum(end, 0.0)))
+    lower, upper = np.minimum(d.lower, 0.0), np.maximum(d.upper, 0.0)
+    return Interval(np.fmax(lower, apart.lower), np.fmin(upper, apart.upper))
+
+
+@np.errstate(all="ignore")
+def difference_lines(d: Interval, a: Interval, b: Interval, choice: Floats) -> Planes:
+    """Planes for w = max(0, a) − max(0, b), where d = a − b, each in its interval.
+
+    Theorem. max(0, ·) is nondecreasing and grows by no more than its argument, so that w = t·d for a t in
+    [0, 1]; t = 1 where a and b are >= 0, and t = 0 where both are <= 0. So w − q·d = (t − q)·d for every q,
+    which is affine in t and in d: its least and greatest values are at corners of [0, 1] × [l, u]. Below,
+    the choice is q, usually −l/(u − l), which makes two corners equal; above it is u/(u − l); both moved
+    into [0, 1]. Or each ReLU has lines of its own (`_relu`), the choice being that of a: so where b is 0,
+    and where these leave less between them.
+    """
+    node, usual = Node("Relu", ("x",), "y"), np.full((1,), np.nan)
+    shape = np.broadcast_shapes(d.shape, a.shape, b.shape)  # each may be of one region, or of many
+    low, high = d.lower, d.upper
+    on, off = (a.lower >= 0) & (b.lower >= 0), (a.upper <= 0) & (b.upper <= 0)
+    is_alone = (b.lower == 0) & (b.upper == 0)
+    own, other = _relu(node, a, choice), _relu(node, b, usual)
+    if not is_alone.all():
+        best = _relu(node, a, usual)
+        own = Lines(*(np.where(is_alone, *each) for each in zip(_parts(own), _parts(best), strict=True)))
+    slopes: list[Floats] = []
+    shifts: list[Floats] = []
+    for end, sign, share in ((-low, -1.0, choice), (high, 1.0, usual)):
+        line = np.nan_to_num(np.clip(end / (high - low), 0.0, 1.0))
+        slope = np.where(on, 1.0, np.where(off, 0.0, _chosen(share, line)))
+        rest = subtract(point(1.0), point(slope))
+        corners = [multiply(point(side), point(x)) for side in (-slope,) for x in (low, high)]
+        corners += [multiply(rest, point(x)) for x in (low, high)]
+        outer = [corner.lower if sign < 0 else corner.upper for corner in corners]
+        shift = np.minimum.reduce(outer) if sign < 0 else np.maximum.reduce(outer)
+        slopes.append(slope)
+        shifts.append(np.where(on | off, 0.0, shift))
+    close = (slopes[1] - slopes[0]) * (0.5 * low + 0.5 * high) + shifts[1] - shifts[0]
+    apart = _between(own, a) + _between(other, b)
+    split = is_alone | (~(on | off) & (apart < close))
+    planes: list[tuple[Floats, ...]] = []
+    for slope, shift, (s, r), (s_b, r_b) in zip(
+        slopes,
+        shifts,
+        ((own.lower_slope, own.lower_shift), (own.upper_slope, own.upper_shift)),
+        ((other.upper_slope, other.upper_shift), (other.lower_slope, other.lower_shift)),
+        strict=True,
+    ):
+        both = subtract(point(r), point(r_b))
+        ends = both.lower if not planes else both.upper
+        found = (
+            np.where(split, 0.0, slope),
+            np.where(split, s, 0.0),
+            np.where(split & ~is_alone, -s_b, 0.0),
+            np.where(split, np.where(is_alone, r, ends), shift),
+        )
+        _finite(DIFFERENCE, *found)
+        planes.append(tuple(np.broadcast_to(part, shape) for part in found))
+    return planes[0], planes[1]
+
+
+def _between(lines: Lines, x: Interval) -> Floats:
+    """What lies between the lines in the middle of an interval."""
+    middle = 0.5 * x.lower + 0.5 * x.upper
+    return (lines.upper_slope - lines.lower_slope) * middle + lines.upper_shift - lines.lower_shift
+
+
+def _parts(lines: Lines) -> tuple[Floats, ...]:
+    return lines.lower_slope, lines.lower_shift, lines.upper_slope, lines.upper_shift
+
+
+def planes_of(node: Node, facts: Sequence[Interval], choice: Floats) -> Planes:
+    """The planes below and above a unit, a product or a difference, over intervals of what it reads."""
+    if node.op == DIFFERENCE:
+        return difference_lines(facts[0], facts[1], facts[2], choice)
+    if len(facts) == 2:
+        return product_lines(facts[0], facts[1], choice)
+    lines = UNITS[node.op](node, facts[0], choice)
+    return (lines.lower_slope, lines.lower_shift), (lines.upper_slope, lines.upper_shift)

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.checker.base import PLACE, CertificateKind, Problem, Proven, read_data
-from dokimos.checker.linear.cover import CutCover, QuestionData, only
+from dokimos.checker.base import PLACE, CertificateKind, Natural, Problem, Proven, read_data
+from dokimos.checker.linear.cover import LEAF, CutCover, QuestionData, only
 from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, BoxRegions, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.semantics.interval import round_outward
@@ -24,14 +24,22 @@ from dokimos.suites.vnnlib.model import Box, Conjunction
 
 #: Leaves are bounded in batches of at most so many.
 MOST_TOGETHER = 1024
+#: With so many leaves at the most, the network over the reals is bounded for itself, too.
+FEW_LEAVES = 64
+#: Weights above 0, with the numbers of their constraints.
+Weights = tuple[tuple[int, int], ...]
 #: The slack where nothing is known.
 NOTHING = Fraction(-(10**9))
 
 
 class LinearData(Struct, frozen=True, forbid_unknown_fields=True):
-    """A cover for each conjunction on a box that is not empty, in the order of the property."""
+    """A cover for each conjunction on a box that is not empty, in the order of the property.
+
+    `pairs` are ReLUs (p, q), by number, whose differences are bounded: those of copies of a network.
+    """
 
     questions: tuple[QuestionData, ...]
+    pairs: tuple[tuple[Natural, Natural], ...] = ()
 
 
 class LinearProof(CertificateKind):
@@ -42,12 +50,13 @@ class LinearProof(CertificateKind):
     g >= m > 0 on the leaf, some constraint fails there by m/Σw at every input, as a mean is no larger than
     the largest. If all weights are 0, the leaf holds no run. So if every leaf has such a bound, the
     conjunction holds nowhere, and fails everywhere by the smallest m/Σw. g is bounded by
-    `BoundedNetwork.lower_bounds`, whatever lines and multipliers are chosen. Facts about the whole box hold
-    on every leaf, and those of a leaf are used on that leaf alone. Without weights, the constraint with the
-    largest bound counts.
+    `BoundedNetwork.lower_bounds`, whatever lines and multipliers are chosen, and by the facts about the
+    output. Facts about the whole box hold on every leaf, and those of a leaf are used on that leaf alone.
+    Without weights, the constraint with the largest bound counts.
 
     The network with the rounding of float32 as noise comes first: what holds for all noise holds without
-    noise, so that one pass proves both. If that fails, only the network over the reals is bounded.
+    noise, so that one pass proves both. If that fails, or leaves are few, the network over the reals is
+    bounded for itself, which gives a larger margin.
     """
 
     name: ClassVar[str] = "linear"
@@ -55,7 +64,8 @@ class LinearProof(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Close every leaf of every question."""
-        given = read_data(data, LinearData).questions
+        form = read_data(data, LinearData)
+        given = form.questions
         asked = problem.property.questions()
         if not asked:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
@@ -63,20 +73,21 @@ class LinearProof(CertificateKind):
             raise UnreadableFile(
                 PLACE, f"'questions' must be a list of {len(asked)}, one for each conjunction"
             )
-        steps = steps_of(problem.network)
+        steps = steps_of(problem.network, pairs=form.pairs)
 
         def margin(ulps: int | None) -> Fraction:
-            known: dict[tuple[Box, tuple[int, ...], str], BoundedQuestion] = {}
+            known: dict[tuple[Box, tuple[int, ...], str, bool], BoundedQuestion] = {}
             margins = []
             for (box, conjunction), data in zip(asked, given, strict=True):
-                key = (box, data.refined, data.root)
+                key = (box, data.refined, data.root, data.own)
                 if key not in known:
                     known[key] = BoundedQuestion(steps, box, conjunction, data, ulps=ulps)
                 margins.append(known[key].asking(conjunction, data).margin())
             return min(margins)
 
         both = problem.in_float32(lambda: margin(problem.ulps))
-        return Proven(real=margin(None) if both is None else both, float32=both)
+        few = sum(data.tree.count(LEAF) for data in given) <= FEW_LEAVES or any(data.own for data in given)
+        return Proven(real=margin(None) if both is None or few else both, float32=both)
 
 
 class BoundedQuestion:
@@ -85,16 +96,20 @@ class BoundedQuestion:
     def __init__(
         self, steps: Steps, box: Box, conjunction: Conjunction, data: QuestionData, *, ulps: int | None
     ) -> None:
-        self._steps, self.conjunction = steps, conjunction
+        self._steps, self.conjunction, self._ulps = steps, conjunction, ulps
         self.box = Interval(_rounded(box.lower, -1), _rounded(box.upper, 1))
         self._read(data)
-        self.bounded = BoundedNetwork(steps, self.box, refined=self.cover.refined, ulps=ulps)
+        if not data.own:
+            self.bounded = self._bounded(self.box)
+
+    def _bounded(self, box: Interval) -> BoundedNetwork:
+        return BoundedNetwork(self._steps, box, refined=self.cover.refined, ulps=self._ulps)
 
     def _read(self, data: QuestionData) -> None:
         if not self.conjunction:
             raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
         self.cover = CutCover(self._steps, self.box, data, len(self.conjunction))
-        self._again = self.cover.names(data.again)
+        self._again, self._own = self.cover.names(data.again), data.own
 
     def with_cover(self, data: QuestionData) -> BoundedQuestion:
         """The same question with another cover, for searches: what holds on the whole box stays."""
@@ -119,7 +134,9 @@ class BoundedQuestion:
     def over_the_reals(self) -> BoundedQuestion:
         """The same question without the rounding of float32."""
         found = copy(self)
-        found.bounded = BoundedNetwork(self._steps, self.box, refined=self.cover.refined, ulps=None)
+        found._ulps = None
+        if not self._own:
+            found.bounded = found._bounded(self.box)
         return found
 
     def slacks(self, leaves: Sequence[int]) -> list[Fraction | None]:
@@ -127,6 +144,8 @@ class BoundedQuestion:
 
         None for a leaf that holds no run.
         """
+        if self._own:
+            return [self._within(number) for number in leaves]
         rows = max(len(self.conjunction), 2 * 64 if self._again else 1)
         together = min(max(1, MOST_NUMBERS // (rows * self.bounded.largest)), MOST_TOGETHER)
         found: list[Fraction | None] = []
@@ -134,9 +153,20 @@ class BoundedQuestion:
             found += self._slacks(list(leaves[start : start + together]))
         return found
 
+    def _within(self, number: int) -> Fraction | None:
+        """The slack of a leaf that is a box of its own."""
+        leaf = self.cover.leaves[number]
+        if leaf.cuts:
+            raise InvalidProof("a leaf that is a box of its own is cut at something else than an input")
+        alone = copy(self)
+        alone.bounded = self._bounded(Interval(leaf.lower, leaf.upper))
+        return alone._slacks([number])[0]
+
     def _slacks(self, some: list[int]) -> list[Fraction | None]:
         regions, kept = self.cover.regions(self.bounded.facts, some)
         for name in self._again:
+            if not kept:
+                break
             narrowed = self.bounded.refine(replace(regions, cuts=()), name, ({}, {}))
             regions, stay = held(replace(narrowed, cuts=regions.cuts), name)
             kept = [kept[k] for k in stay]
@@ -145,14 +175,18 @@ class BoundedQuestion:
         weights = self.cover.weights(kept)
         own = np.eye(len(self.conjunction), dtype=np.uint8)[None] if weights is None else weights[:, None]
         goals = self.goals(own)
-        bounds = self.bounded.lower_bounds(goals.rows, regions, self.cover.choices(kept))
+        bounds = np.fmax(
+            self.bounded.lower_bounds(goals.rows, regions, self.cover.choices(kept)),
+            self.bounded.by_facts(goals.rows, regions),
+        )
         found = dict(zip(kept, goals.slacks(bounds), strict=True))
         return [found.get(number) for number in some]
 
+    @np.errstate(all="ignore")
     def goals(self, weights: NDArray[np.uint8]) -> Goals:
         """The weighted sums of left sides − bounds, for weights [leaves or 1, rows, constraints]."""
         network = self._steps.network
-        vectors = [tuple(each) for each in weights.reshape(-1, weights.shape[-1]).tolist()]
+        vectors = [_nonzero(row) for row in weights.reshape(-1, weights.shape[-1])]
         made = {vector: self._goal(vector) for vector in dict.fromkeys(vectors)}
         rows: dict[str, Floats] = {}
         lost = np.zeros(len(vectors))
@@ -163,25 +197,34 @@ class BoundedQuestion:
             lost = lost + safe(np.stack([each.upper for each in parts]) - lower) @ size
             if lower.any() or part:
                 rows[name] = lower.reshape(*weights.shape[:2], *self._steps.shapes[name])
+        if not np.isfinite(lost).all():
+            raise InvalidProof("a constraint has numbers too large for float64 intervals")
         limits = [
             made[vector].limit + Fraction(loss) for vector, loss in zip(vectors, lost * 1.01, strict=True)
         ]
-        return Goals(rows, limits, [sum(vector) for vector in vectors], weights.shape[1])
+        totals = [sum(weight for _, weight in vector) for vector in vectors]
+        return Goals(rows, limits, totals, weights.shape[1])
 
-    def _goal(self, weights: Sequence[int]) -> _Goal:
-        """The sum of the constraints with these weights."""
+    def _goal(self, weights: Weights) -> _Goal:
+        """The sum of constraints, by number, with these weights."""
         network = self._steps.network
         sums = [[Fraction(0)] * network.input_size, [Fraction(0)] * network.output_size]
-        for weight, constraint in zip(weights, self.conjunction, strict=True):
+        for number, weight in weights:
+            constraint = self.conjunction[number]
             for total, terms in zip(sums, (constraint.inputs, constraint.outputs), strict=True):
-                for index, factor in terms if weight else ():
+                for index, factor in terms:
                     total[index] += weight * factor
         if network.input == network.output:  # a network without nodes: what is said of Y is said of X
             both = [x + y for x, y in zip(*sums, strict=True)]
             sums = [[Fraction(0)] * len(both), both]
-        limit = sum((w * c.bound for w, c in zip(weights, self.conjunction, strict=True)), Fraction(0))
+        limit = sum((weight * self.conjunction[number].bound for number, weight in weights), Fraction(0))
         inputs, outputs = (Interval(_rounded(each, -1), _rounded(each, 1)) for each in sums)
         return _Goal((inputs, outputs), limit)
+
+
+def _nonzero(row: NDArray[np.uint8]) -> Weights:
+    numbers = np.flatnonzero(row)
+    return tuple(zip(numbers.tolist(), row[numbers].tolist(), strict=True))
 
 
 def _rounded(values: Sequence[Fraction], sign: int) -> Floats:

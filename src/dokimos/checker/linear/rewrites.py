@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.linear.lines import DIFFERENCE
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Attribute, Node, Shape, output_shape
 from dokimos.networks.semantics import propagation
@@ -42,8 +43,8 @@ class Parts:
 def rewrite(node: Node, shapes: Mapping[str, Shape], constants: Collection[str]) -> Parts | None:
     """The node as simpler ones; None if it is affine, a unit, or a product of tensors of one shape.
 
-    `shapes` has the shapes of the node's inputs, `constants` the names of all constants. New names begin
-    with that of the node's output and a slash. Raises UnsupportedOp for a form that has no parts.
+    `shapes` has the shape of every tensor so far and of the whole network, `constants` the names of all
+    constants. New names are those of no other tensor. Raises UnsupportedOp for a form that has no parts.
     """
     rule = REWRITES.get(node.op)
     if rule is None:
@@ -53,11 +54,38 @@ def rewrite(node: Node, shapes: Mapping[str, Shape], constants: Collection[str])
     return parts.finished()
 
 
+def in_pairs(
+    node: Node, shapes: Mapping[str, Shape], constants: Collection[str], bases: NDArray[np.int64]
+) -> Parts:
+    """ReLUs of which some are written as differences from others.
+
+    `bases[q]` is the entry p that entry q is paired with, −1 for one that stands by itself. With b_q = e_p,
+    or 0, and d = e − b, the parts are w = max(0, e) − max(0, b), of the operator DIFFERENCE, and v = w + c,
+    with c_q = w_p, or 0. Where no p has a base of its own, w_p = max(0, e_p), so that v = max(0, e). All
+    tensors between are flat.
+    """
+    parts = _Parts(node, shapes, constants)
+    size = (len(bases),)
+    index = tuple(np.where(bases < 0, len(bases), bases).tolist())
+
+    def partners(name: str) -> str:
+        padded = parts.add("Pad", name, pads=(0, 1), value=0.0)
+        return parts.add("Gather", padded, indices=index, indices_shape=size, axis=0)
+
+    e = parts.shaped(node.inputs[0], size)
+    b = partners(e)
+    w = parts.add(DIFFERENCE, parts.add("Sub", e, b), e, b)
+    parts.add("Reshape", parts.add("Add", w, partners(w)), shape=parts.shape)
+    found = parts.finished()
+    assert found is not None
+    return found
+
+
 class _Parts:
     """Nodes in the making. Varying tensors that are combined have one shape: smaller ones are expanded."""
 
     def __init__(self, node: Node, shapes: Mapping[str, Shape], constants: Collection[str]) -> None:
-        self._node, self._constants = node, constants
+        self._node, self._constants, self._taken = node, constants, shapes
         given = [shapes[name] if name else () for name in node.inputs]
         self._known = {name: shape for name, shape in zip(node.inputs, given, strict=True) if name}
         self.shape = output_shape(node, given)
@@ -72,19 +100,27 @@ class _Parts:
     def varies(self, name: str) -> bool:
         return name not in self._constants and name not in self._fixed
 
+    def _fresh(self, stem: str) -> str:
+        """A new name. A file may give any name to its own tensors, this one too: then another."""
+        name = f"{self._node.output}/{stem}"
+        while name in self._taken:
+            name += "'"
+        return name
+
     def constant(self, value: float) -> str:
-        name = f"{self._node.output}/constant{len(self._values)}"
+        name = self._fresh(f"constant{len(self._values)}")
         self._values[name], self._new[name] = np.array(value, dtype=np.float64), ()
         self._fixed.add(name)
         return name
 
     def add(self, op: str, *inputs: str, **attributes: Attribute) -> str:
-        name = f"{self._node.output}/{op}{len(self._nodes)}"
+        name = self._fresh(f"{op}{len(self._nodes)}")
         node = Node(op, inputs, name, attributes)
         self._nodes.append(node)
         if not any(map(self.varies, inputs)):
             self._fixed.add(name)
-        self._new[name] = output_shape(node, [self.shape_of(each) for each in inputs])
+        shapes = [self.shape_of(each) for each in inputs]
+        self._new[name] = shapes[0] if op == DIFFERENCE else output_shape(node, shapes)
         return name
 
     def shaped(self, name: str, shape: Shape) -> str:

@@ -13,9 +13,10 @@ from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dokimos.checker.linear.lines import UNITS, Lines, product_lines
-from dokimos.checker.linear.rewrites import Parts, rewrite
+from dokimos.checker.linear.lines import DIFFERENCE, UNITS, Planes, difference_interval, planes_of
+from dokimos.checker.linear.rewrites import Parts, in_pairs, rewrite
 from dokimos.checker.linear.transposes import TRANSPOSES, AffineNode, Arrays, NumpyArrays, Transposed
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network, Node, Shape
@@ -49,7 +50,8 @@ class WalkStep:
     """One node of the network in the form that is walked through.
 
     `sources` are the tensors that vary, with their transposes if the step is affine; otherwise the step is
-    a unit function of one tensor, or the product of two.
+    a unit function of one tensor, the product of two, or a difference of ReLUs; or it has no lines
+    (`is_opaque`), and walks end at what it writes.
     """
 
     node: Node
@@ -57,6 +59,7 @@ class WalkStep:
     transposes: tuple[Transposed, ...] | None
     terms: int = 0
     inexact: float = 0.0
+    is_opaque: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,26 +84,75 @@ class Steps:
     @property
     def units(self) -> dict[str, Shape]:
         """The steps that leave a choice, by the name of their output, with their shapes."""
-        return {s.node.output: self.shapes[s.node.output] for s in self.steps if s.transposes is None}
+        units = [s.node.output for s in self.steps if s.transposes is None and not s.is_opaque]
+        return {name: self.shapes[name] for name in units}
 
 
-def steps_of(network: Network, arrays: Arrays | None = None) -> Steps:
-    """The network as steps. Raises UnsupportedOp for an operator that is in none of the tables."""
+def steps_of(network: Network, arrays: Arrays | None = None, pairs: Sequence[Pair] = ()) -> Steps:
+    """The network as steps. A node that is in none of the tables, or too large for its parts, is opaque.
+
+    The ReLU q of each pair (p, q) is written as a difference from p (see `in_pairs`); ReLUs are numbered by
+    entries, in order. Raises InvalidProof for pairs that are not two ReLUs of one tensor, or where a q is
+    paired twice or is a p.
+    """
     arrays = NumpyArrays() if arrays is None else arrays
     constants = {name: lift_constant(array) for name, array in network.constants.items()}
     shapes: dict[str, Shape] = dict(network.shapes)
     found: list[WalkStep] = []
+    bases, first = _bases(pairs), 0
     wholes: dict[str, Node] = {}
     for node in network.nodes:
-        parts = rewrite(node, shapes, constants) or Parts((node,), {}, {})
+        try:
+            parts = rewrite(node, shapes, constants) or Parts((node,), {}, {})
+        except UnsupportedOp:
+            found.append(_opaque(node, constants))
+            wholes[node.output] = node
+            continue
         constants.update({name: lift_constant(array) for name, array in parts.constants.items()})
         shapes.update(parts.shapes)
         wholes[node.output] = node
         for part in parts.nodes:
+            if part.op == "Relu" and bases and part.inputs[0] not in constants:
+                last = first + prod(shapes[part.inputs[0]])
+                own = _own_bases(bases, first, last)
+                first = last
+                if (own >= 0).any():
+                    paired = in_pairs(part, shapes, constants, own)
+                    constants.update(
+                        {name: lift_constant(array) for name, array in paired.constants.items()}
+                    )
+                    shapes.update(paired.shapes)
+                    found += [_step(each, constants, shapes, arrays) for each in paired.nodes]
+                    continue
             found.append(_step(part, constants, shapes, arrays))
+    if bases and max(bases) >= first:
+        raise InvalidProof(f"a pair names a ReLU beyond the network's {first}")
     if len(found) > MOST_STEPS:
         raise InvalidProof(f"the network has more than {MOST_STEPS} steps")
     return Steps(network, constants, shapes, tuple(found), wholes)
+
+
+def _opaque(node: Node, constants: Mapping[str, Interval]) -> WalkStep:
+    varying = tuple(name for name in node.inputs if name and name not in constants)
+    return WalkStep(node, varying, None, is_opaque=True)
+
+
+def _bases(pairs: Sequence[Pair]) -> dict[int, int]:
+    bases = {q: p for p, q in pairs}
+    if len(bases) < len(pairs) or any(p in bases for p in bases.values()):
+        raise InvalidProof("a ReLU is the second of two pairs, or the first of one and second of another")
+    return bases
+
+
+def _own_bases(bases: Mapping[int, int], first: int, last: int) -> NDArray[np.int64]:
+    """Of the ReLUs from `first` on those that the others are paired with, −1 for none, from 0 on."""
+    own = np.full(last - first, -1, dtype=np.int64)
+    for q in range(first, last):
+        if q in bases:
+            if not first <= bases[q] < last:
+                raise InvalidProof(f"the ReLUs {bases[q]} and {q} are not of one tensor")
+            own[q - first] = bases[q] - first
+    return own
 
 
 def _step(
@@ -108,18 +160,23 @@ def _step(
 ) -> WalkStep:
     given = [name for name in node.inputs if name]
     varying = tuple(name for name in given if name not in constants)
-    if node.op in UNITS or (node.op == "Mul" and len(varying) == 2):
+    if node.op in (*UNITS, DIFFERENCE) or (node.op == "Mul" and len(varying) == 2):
         return WalkStep(node, tuple(given), None)
-    if node.op not in TRANSPOSES:
-        raise UnsupportedOp(node.op, "it is neither affine nor has it lines that bound it")
     if not varying:
         return WalkStep(node, (), ())
+    if node.op not in TRANSPOSES:
+        return _opaque(node, constants)
     numbers = [constants[name].lower if name in constants else None for name in given]
     asked = AffineNode(node, numbers, [shapes[name] for name in given], shapes[node.output], arrays)
-    back = TRANSPOSES[node.op](asked)
+    try:
+        back = TRANSPOSES[node.op](asked)
+    except UnsupportedOp:
+        return _opaque(node, constants)
     return WalkStep(node, varying, back.transposes, back.terms, back.inexact)
 
 
+#: Two ReLUs, the second of which is bounded by its difference from the first.
+Pair = tuple[int, int]
 Facts = Mapping[str, Interval]
 """For tensors by name, between which numbers each entry lies."""
 Choices = Mapping[str, Floats]
@@ -182,10 +239,11 @@ class BoundedNetwork:
         self._biases: dict[str, Floats] = {}
         self._losses: dict[str, Floats] = {}
         self._refined = set[str]()
-        self._unit_steps = {s.node.output: s for s in steps.steps if s.transposes is None}
+        units = steps.units
+        self._unit_steps = {s.node.output: s for s in steps.steps if s.node.output in units}
         with np.errstate(all="ignore"):
             for step in steps.steps:
-                for name in step.sources if step.transposes is None else ():
+                for name in step.sources:
                     if name in refined and name not in self._refined:
                         self._refine(name, refined[name])
                 self._enter(step)
@@ -198,7 +256,7 @@ class BoundedNetwork:
         """
         node = step.node
         arguments = [self.facts[name] if name else None for name in node.inputs]
-        found = INTERVAL_RULES[node.op](node, arguments)
+        found = _interval(node, arguments)
         noise = np.zeros(found.shape)
         whole = self.steps.wholes.get(node.output)
         if whole is not None:
@@ -312,7 +370,7 @@ class BoundedNetwork:
         λ·s'·e + λ·r' where λ < 0; a product likewise with planes. Where a cut says that
         σ·(e − v) >= 0, g >= g − β·σ·(e − v) for every β >= 0. Every reader of a tensor comes after it, so
         its functional is complete when its turn comes. This leaves linear functions of the input, or of
-        tensors with known facts, whose minima are at corners.
+        tensors with known facts, whose minima are at corners; so walks may end at any tensor.
 
         All of this is computed in float64, and `lost` bounds what that may lose. Coefficients are taken for
         the numbers that they are: where |v| <= m, |fl(Aᵀλ)·v − (Aᵀλ)·v| <= γ_n |λ|·(|A|·m) + n·2^-1074 Σ m
@@ -328,7 +386,7 @@ class BoundedNetwork:
             walk.pending[name] = given
         for step in reversed(self.steps.steps):
             name = step.node.output
-            if name not in walk.pending or (near and step.transposes is None):
+            if name not in walk.pending or step.is_opaque or (near and step.transposes is None):
                 continue
             functional = self._cut(walk, name, regions)
             if step.transposes is not None:
@@ -337,10 +395,23 @@ class BoundedNetwork:
                 flat = functional.reshape(-1, *self.steps.shapes[name])
                 parts = [each(flat) for each in step.transposes]
             else:
-                parts = self._through(walk, step, functional, regions, choices)
+                lines = self._lines(step, regions, choices)
+                if lines is None:
+                    walk.pending[name] = functional
+                    continue
+                parts = self._through(walk, step, functional, lines)
             for source, part in zip(step.sources, parts, strict=True):
                 shaped = part.reshape(-1, functional.shape[1], *self.steps.shapes[source])
                 walk.pass_on(source, shaped, self.facts[source].magnitude)
+        return self._ended(walk, regions)
+
+    @np.errstate(all="ignore")
+    def by_facts(self, rows: Mapping[str, Floats], regions: BoxRegions) -> Floats:
+        """Bounds as `lower_bounds` gives them, by the facts about these tensors alone."""
+        return self._ended(_Walk(np.zeros((1, 1)), np.zeros((1, 1)), dict(rows)), regions)
+
+    def _ended(self, walk: _Walk, regions: BoxRegions) -> Floats:
+        """The bounds where all that is pending takes the facts about its tensor."""
         for name, functional in walk.pending.items():
             ends = self._fact(regions, name)
             above, below = np.maximum(functional, 0.0), np.minimum(functional, 0.0)
@@ -354,7 +425,8 @@ class BoundedNetwork:
     def _fact(self, regions: BoxRegions, name: str) -> Interval:
         """The fact of each region about a tensor: [regions or 1, *shape].
 
-        About what a unit writes, it follows from the facts about what it reads, noise included.
+        About what a unit writes, it follows from the facts about what it reads, noise included: entry by
+        entry, so that regions may come first. An opaque step may have axes of its own.
         """
         found = regions.facts.get(name)
         if found is not None:
@@ -363,7 +435,7 @@ class BoundedNetwork:
         step = self._unit_steps.get(name)
         if step is None or not any(source in regions.facts for source in step.sources):
             return known
-        wide = INTERVAL_RULES[step.node.op](step.node, [self._fact(regions, each) for each in step.sources])
+        wide = _interval(step.node, [self._fact(regions, each) for each in step.sources])
         noise = self._losses[name]
         return _both(known, widen(wide.lower - noise, wide.upper + noise) if noise.any() else wide)
 
@@ -387,25 +459,24 @@ class BoundedNetwork:
         walk.add(shift, lost)
         return flat.reshape(*flat.shape[:2], *functional.shape[2:])
 
-    def _through(
-        self, walk: _Walk, step: WalkStep, functional: Floats, regions: BoxRegions, choices: Choices
-    ) -> list[Floats]:
-        """Coefficients of a unit or product turned into those of what it reads."""
+    def _lines(self, step: WalkStep, regions: BoxRegions, choices: Choices) -> Planes | None:
+        """The planes below and above a unit in each region; None where it has no finite ones."""
         choice = choices.get(step.node.output, USUAL)
         count = 1 if choice is USUAL else len(choice)
         facts = [_times(self._fact(regions, name), count) for name in step.sources]
-        if len(facts) == 2:
-            planes = product_lines(facts[0], facts[1], choice)
-            under: tuple[Floats, ...] = planes.lower
-            over: tuple[Floats, ...] = planes.upper
-        else:
-            lines: Lines = UNITS[step.node.op](step.node, facts[0], choice)
-            under = (lines.lower_slope, lines.lower_shift)
-            over = (lines.upper_slope, lines.upper_shift)
+        try:
+            return planes_of(step.node, facts, choice)
+        except InvalidProof:
+            return None
+
+    def _through(self, walk: _Walk, step: WalkStep, functional: Floats, lines: Planes) -> list[Floats]:
+        """Coefficients of a unit or product turned into those of what it reads."""
         sizes = [self.facts[name].magnitude for name in step.sources]
         loss, rate = self._losses[step.node.output], gamma(2 * functional[0, 0].size + 4)
         parts: list[Floats] = []
-        for sign, own in ((np.maximum(functional, 0.0), under), (np.minimum(functional, 0.0), over)):
+        for sign, own in zip(
+            (np.maximum(functional, 0.0), np.minimum(functional, 0.0)), lines, strict=True
+        ):
             *slopes, shift = own
             off = sum((ROUNDED * np.abs(s) * size for s, size in zip(slopes, sizes, strict=True)), loss)
             walk.add(_dot(sign, shift), 0.0)
@@ -461,6 +532,14 @@ def _times(fact: Interval, count: int) -> Interval:
 
 def _zeros(like: Interval) -> Floats:
     return np.zeros(like.shape)
+
+
+def _interval(node: Node, arguments: Sequence[Interval | None]) -> Interval:
+    """What a step writes, from what it reads."""
+    if node.op == DIFFERENCE:
+        d, a, b = (each for each in arguments if each is not None)
+        return difference_interval(d, a, b)
+    return INTERVAL_RULES[node.op](node, arguments)
 
 
 def _both(a: Interval, b: Interval) -> Interval:

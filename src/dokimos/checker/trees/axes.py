@@ -21,6 +21,7 @@ from dokimos.checker.lemmas.zones import (
     Grid,
     Number,
     Options,
+    Quantity,
     Sign,
     Span,
     Zone,
@@ -151,23 +152,38 @@ class Axes:
             held = [sign.holds(comparison.quantity.constant + factor * each) for each in options]
             left = high[:, self.first[variable] : self.first[variable] + len(options)] == 1
             return (left & np.array(held)).any(axis=1), (left & ~np.array(held)).any(axis=1)
-        least, most, error = self._ends_of(comparison, low, high)
+        least, most, error = self.ends_of(comparison.quantity, low, high)
         below = _at_most(sign, least, most)
-        unsure = (np.abs(least) <= error) | (np.abs(most) <= error) | ~np.isfinite(error + least + most)
+        unsure = ~np.isfinite(error + least + most)
+        if not self._is_difference(comparison.quantity):
+            unsure |= (np.abs(least) <= error) | (np.abs(most) <= error)
         for row in np.flatnonzero(unsure):
             answer = comparison.over(self.zone_of(low[row], high[row]))
             below[0][row], below[1][row] = answer is not False, answer is not True
         return below
 
-    def _ends_of(
-        self, comparison: Comparison, low: Ranks, high: Ranks
+    def _is_difference(self, quantity: Quantity) -> bool:
+        """Whether it is x − y, of which the ends in doubles have the right signs.
+
+        Theorem. The difference of two doubles, rounded, is 0 only where they are equal, and otherwise has
+        the sign of the exact one: with subnormal numbers, a difference that is not 0 is at least the
+        smallest of these.
+        """
+        factors = sorted(factor for _, factor in quantity.terms)
+        return (
+            quantity.constant == 0
+            and factors == [-1, 1]
+            and all(v not in self.options and self._ends[v].are_doubles for v, _ in quantity.terms)
+        )
+
+    def ends_of(
+        self, quantity: Quantity, low: Ranks, high: Ranks
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """The least and the greatest value of a quantity over boxes, in doubles, and a bound of the error.
 
         Rounding n + 1 numbers, n products and n sums adds less than (n + 4)·2⁻⁵⁰ of the sum of their sizes
-        to either, and nothing where all of them are small whole numbers.
+        to either, and nothing where all of them are small whole numbers (then it is −1).
         """
-        quantity = comparison.quantity
         least = np.full(len(low), _double(quantity.constant))
         most, size = least.copy(), np.abs(least)
         is_exact = _is_small(quantity.constant) and len(quantity.terms) <= 14
@@ -197,6 +213,7 @@ class _Ends:
     def __init__(self, cells: Sequence[tuple[Number, Number]]) -> None:
         self.bottom = np.array([_double(low) for low, _ in cells])
         self.top = np.array([_double(high) for _, high in cells])
+        self.are_doubles = all(low == _double(low) and high == _double(high) for low, high in cells)
         self.are_small = all(_is_small(low) and _is_small(high) for low, high in cells)
 
 

@@ -11,20 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, frexp
+from math import ceil, floor, frexp
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.zones import Cover, Cut, ForbiddenDecisions
+from dokimos.checker.lemmas.zones import Cover, Cut, ForbiddenDecisions, Sign
 from dokimos.checker.trees.axes import Axes, Mask, Ranks
-from dokimos.checker.trees.leaves import Ints, Leaves, SumOfTrees, TreeStatement, leaves_of
+from dokimos.checker.trees.leaves import Ints, Leaves, ScoreComparison, SumOfTrees, TreeStatement, leaves_of
 from dokimos.core.errors import InvalidProof
 
 #: How many zones are looked at together, and how many leaves at the most.
 _TOGETHER, _MOST_REACHED = 512, 2**20
 #: Sums of scores in units stay below 2**57, so that sums and differences of four of them are exact.
 _BITS = 57
+#: The sum of the factors of scores, and how many units a quantity counts for: with 2**61 units of scores,
+#: no more decides nothing else.
+_MOST_FACTORS, _MOST_UNITS = 16, 2**62
 
 
 class TreeZone:
@@ -99,13 +102,16 @@ class TreeZones:
         #: The set of leaves, and the place in it, of each record.
         self.where = [(0, k) if joint is not None else (k, 0) for k in every]
         self.shift, self.slack = units(self.trees)
+        self.error = score_error(self.trees, self.slack)
+        if self.trees.tie:
+            tie = Fraction(self.trees.tie) * self.trees.divisor * Fraction(2) ** self.shift
+            self.slack = max(self.slack, 2 * self.error) + ceil(tie)
         in_units = np.ldexp(self.trees.values.astype(np.float64), self.shift)
         self.exact: Ints = np.rint(in_units).astype(np.int64)
         self.base: Ints = np.rint(np.ldexp(self.trees.base.astype(np.float64), self.shift)).astype(np.int64)
         self.start = TreeZone(axes.low, axes.high, tuple(np.arange(len(e.tree)) for e in self.leaves))
-        self._decided = (
-            [self._decisions(each) for each in self.leaves] if len(self.trees.roots) == 1 else None
-        )
+        is_plain = len(self.trees.roots) == 1 and self.trees.tie == 0
+        self._decided = [self._decisions(each) for each in self.leaves] if is_plain else None
 
     def _single(self, record: int) -> Leaves:
         found = leaves_of(self.statement, self.axes, [record])
@@ -144,7 +150,8 @@ class TreeZones:
         has no leaf there (`leaves_of`). Otherwise let a case have the classes c₁, c₂, …; record r then has
         its first largest score at c_r. With `_Reached`, one of these is shown to be impossible:
         that record r has class c_r (`cannot_have`); that records r and s have the classes a and b ≠ a
-        (`cannot_both`); for a single tree, that some combination of leaves has these decisions. ∎
+        (`cannot_both`); for a single tree, that some combination of leaves has these decisions; or, where
+        scores are forbidden, that one of the comparisons holds (`_can_hold`). ∎
         """
         forbidden = self.statement.forbidden
         found = np.zeros((len(zones), len(forbidden)), dtype=np.bool_)
@@ -164,8 +171,53 @@ class TreeZones:
         ]
         for number, each in enumerate(forbidden):
             is_open = self.axes.can(each.where, low[left], high[left])[0]
-            found[left, number] = is_open & self._is_possible(each, reached, is_open)
+            if isinstance(each, ForbiddenDecisions):
+                is_open &= self._is_possible(each, reached, is_open)
+            else:
+                for part in each.parts:
+                    is_open &= self._can_hold(part, reached, low[left], high[left])
+            found[left, number] = is_open
         return found
+
+    def _can_hold(
+        self, part: ScoreComparison, reached: Sequence[_Reached], low: Ranks, high: Ranks
+    ) -> Mask:
+        """In which boxes Σ factor · score + quantity may be at most 0, or below 0, as the sign says.
+
+        Theorem 1. The scores of a case, times the divisor and in units, are the sums over the trees of what
+        the case reaches, and of the bases, but for `score_error`. So the comparison fails where the least
+        such sums, with the least value of the quantity, are still above 0 (or, for "below", not below it).
+
+        Theorem 2. Of scores of one class with factors f > 0 and −f, let in every combination of leaves the
+        value of the first record be at least that of the other. As rounding is monotone and the order of
+        the sums is the same, so are the scores; and the comparison fails where the quantity is above 0 (or,
+        for "below", not below it).
+        """
+        scale = self.trees.divisor * Fraction(2) ** self.shift
+        size = sum(abs(factor) for _, _, factor in part.scores)
+        if size > _MOST_FACTORS:
+            raise InvalidProof("the factors of the scores in a law are too large")
+        if part.quantity.is_constant:
+            least: list[Fraction | None] = [Fraction(part.quantity.constant)] * len(low)
+        else:
+            ends, _, error = self.axes.ends_of(part.quantity, low, high)
+            ends = ends - np.maximum(error, 0.0)
+            least = [Fraction(each) if np.isfinite(each) else None for each in ends.tolist()]
+        below = part.sign is Sign.BELOW
+        fails = np.array([each is not None and (each >= 0 if below else each > 0) for each in least])
+        total = np.zeros(len(low), dtype=np.int64)
+        is_ordered = np.zeros(len(low), dtype=np.bool_)
+        for group, each in enumerate(reached):
+            own = [
+                (self.where[r][1], c, factor) for r, c, factor in part.scores if self.where[r][0] == group
+            ]
+            if own:
+                total += each.least(own)
+                is_ordered = each.ordered(own) if len(own) == len(part.scores) == 2 else is_ordered
+        total += sum(factor * int(self.base[c]) for _, c, factor in part.scores)
+        added = [-_MOST_UNITS if q is None else floor(q * scale) - size * self.error for q in least]
+        total += np.array([max(-_MOST_UNITS, min(each, _MOST_UNITS)) for each in added], dtype=np.int64)
+        return ~((total >= 0 if below else total > 0) | (fails & is_ordered))
 
     def _is_possible(self, forbidden: ForbiddenDecisions, reached: Sequence[_Reached], asked: Mask) -> Mask:
         """In which zones a combination of decisions is not ruled out; only those `asked` count."""
@@ -222,12 +274,29 @@ class _Reached:
         greatest = np.maximum.reduceat(units[self._rows], self._segments)
         return np.asarray(greatest.reshape(-1, self._count).sum(axis=1))
 
+    def least(self, scores: Sequence[tuple[int, int, int]]) -> Ints:
+        """The sum, over the trees, of the least Σ factor · value of a record for a class, in units."""
+        total = np.zeros(len(self._leaves.tree), dtype=np.int64)
+        for place, c, factor in scores:
+            total -= factor * self._zones.scores(self._leaves, place)[:, c]
+        return -self.most(total)
+
+    def ordered(self, scores: Sequence[tuple[int, int, int]]) -> Mask:
+        """For Theorem 2 of `_can_hold`: in which zones no value of the first record is below the other."""
+        (first, a, f), (second, b, g) = scores
+        if a != b or f + g != 0:
+            return np.zeros(len(self._starts), dtype=np.bool_)
+        one, two = (self._zones.trees.values[self._leaves.nodes[:, place], a] for place in (first, second))
+        return ~self.some(one < two if f > 0 else two < one)
+
     def cannot_have(self, place: int, chosen: int) -> Mask:
         """Which zones have no case where a record has this class.
 
         Theorem 1. Rounding to nearest is monotone. So a score that is computed from leaves whose values lie
         between two ends lies between the scores computed in the same order from these ends. A class is not
-        the first largest where another score is larger for sure, or as large and before it.
+        the first largest where another score is larger for sure, or as large and before it; with a tie, not
+        chosen where another one is larger by more than that. (A difference of doubles above twice the tie
+        is above it.)
 
         Theorem 2. Let d be the sum over the trees of the greatest difference of the values of `chosen` and
         of another class j, and of their bases, in units. If chosen is decided, its score is at least that
@@ -236,8 +305,11 @@ class _Reached:
         low, high = self._score_ends(place)
         is_impossible = np.zeros(len(low), dtype=np.bool_)
         others = [j for j in range(low.shape[1]) if j != chosen]
+        tie = self._zones.trees.tie
         for j in others:
             is_beaten = low[:, j] >= high[:, chosen] if j < chosen else low[:, j] > high[:, chosen]
+            if tie:
+                is_beaten = low[:, j].astype(np.float64) - high[:, chosen] > 2 * tie
             is_impossible |= is_beaten
         scores = self._zones.scores(self._leaves, place)
         base, slack = self._zones.base, self._zones.slack
@@ -262,12 +334,12 @@ class _Reached:
         these are equal, which they are not.
 
         Theorem 2. Let d be the sum over the trees of the greatest (v_a − v_b)(first) + (v_b − v_a)(second),
-        in units. Then d + 2·slack ≥ 0 (`units`), and d > 0 where sums are exact.
+        in units. Then d + 2·slack ≥ 0 (`units`), and d > 0 where sums are exact. The slack has the tie.
         """
         values, nodes = self._zones.trees.values, self._leaves.nodes
         one, two = values[nodes[:, first]], values[nodes[:, second]]
         is_against = (two[:, a] < one[:, a]) | (two[:, b] > one[:, b])
-        is_impossible = ~self.some(is_against)
+        is_impossible = ~self.some(is_against | (self._zones.trees.tie > 0))
         if not is_impossible.all():
             own, other = (self._zones.scores(self._leaves, place) for place in (first, second))
             difference = self.most(own[:, a] - own[:, b] + other[:, b] - other[:, a])
@@ -302,9 +374,9 @@ def units(trees: SumOfTrees) -> tuple[int, int]:
     where this is most, and u the unit roundoff. A sum of T additions is off by at most γB, γ = Tu/(1 − Tu),
     and at most (1 + γ)B in size. Dividing by the same d > 0 keeps the order of two sums, but may make them
     equal: then they differ by no more than 2u(1 + γ)(1 + u)B, or twice d times the smallest subnormal
-    number. So the real sums are apart, in the wrong order, by at most 2γB + 2u(1 + γ)(1 + u)B and that;
-    with Tu ≤ 2⁻¹⁰ this is below (2T + 3)·u·1.01·B. Rounding to units adds half a unit for each of T + 1
-    numbers of each sum.
+    number; nothing overflows, or the trees are refused. So the real sums are apart, in the wrong order, by
+    at most 2γB + 2u(1 + γ)(1 + u)B and that; with Tu ≤ 2⁻¹⁰ this is below (2T + 3)·u·1.01·B. Rounding to
+    units adds half a unit for each of T + 1 numbers of each sum.
 
     Slack is 0 where all values and the base are multiples of a number g with B ≤ 2^(p−3)·g, p the digits of
     the type: then sums are exact, and two that differ, by g or more, stay apart when they are divided, as
@@ -317,16 +389,33 @@ def units(trees: SumOfTrees) -> tuple[int, int]:
         sum(map(Fraction, [abs(float(base)), *column]), Fraction(0))
         for base, column in zip(trees.base, bounds.T.tolist(), strict=True)
     )
-    if total > 2**100 or count > 2 ** (digits - 11):
+    if total > min(Fraction(2**100), 2**120 * trees.divisor) or count > 2 ** (digits - 11):
         raise InvalidProof("the values of the trees are too large, or the trees too many, to add up")
     shift = _BITS - (frexp(float(total) * 1.0001)[1] if total > 0 else 0)
     shift = min(shift, 900)
     grid = shift - (_BITS + 3 - digits)
     every = np.concatenate([trees.values.ravel(), trees.base]).astype(np.float64)
     scaled = np.ldexp(every, grid)
-    underflow = Fraction(trees.divide) * smallest * 2
+    underflow = trees.divisor * smallest * 2
     is_whole = (scaled == np.rint(scaled)).all() and (np.ldexp(scaled, -grid) == every).all()
     if is_whole and underflow < Fraction(2) ** -grid:
         return shift, 0
     rounding = (2 * count + 3) * Fraction(1, 2**digits) * Fraction(101, 100) * total + underflow
     return shift, ceil(rounding * Fraction(2) ** shift) + count + 1
+
+
+def score_error(trees: SumOfTrees, slack: int) -> int:
+    """How many units a score, times the divisor, may be from the sum of its base and values in units.
+
+    Theorem. At most half of the slack of `units`, and where that is 0, nothing if the divisor d is 1,
+    otherwise 2^(59 − p), p the digits of the type.
+
+    *Proof.* With B, T, u and γ as there, a sum is off by γB, its quotient, times d, by u(1 + γ)B or d times
+    the smallest subnormal number, and the numbers in units by half a unit each. If the slack is 0, sums are
+    exact, and a quotient, times d, is off by u of its size, which is below 2⁵⁷ units, or by d times the
+    smallest number, which is below g/2, and g is 2^(60 − p) units. ∎
+    """
+    if slack or trees.divisor == 1:
+        return slack
+    digits = 24 if trees.values.dtype == np.float32 else 53
+    return 1 << (_BITS + 2 - digits)

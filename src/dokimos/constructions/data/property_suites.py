@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from enum import Enum
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,14 @@ import numpy as np
 
 from dokimos import __version__
 from dokimos.constructions.data.brackets import (
-    LARGEST,
-    MOST_RADIUS,
-    TOLERANCE,
     Bracket,
-    Effort,
     asked_at,
     brackets,
     prove_at,
 )
 from dokimos.constructions.data.classifier import Classifier
 from dokimos.constructions.data.data_set import DataSet, Records
+from dokimos.constructions.data.wishes import Style, Wishes
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
@@ -38,97 +34,6 @@ from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
 _log = logging.getLogger("dokimos")
 #: How many records are attacked at a time.
 _AT_ONCE = 16
-MOST_RESTARTS, MOST_STEPS, MOST_SECONDS = 1000, 1_000_000, 10_000_000
-
-
-class Style(Enum):
-    """How the radius of an instance is chosen."""
-
-    PGD = "pgd"
-    RADIUS = "radius"
-    OVAL = "oval"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PropertySettings:
-    """How a suite of properties is made: see `dokimos.make_properties`.
-
-    `normalise` says how a record is normalised before the network gets it, `limits` which values it may
-    have. PGD has `restarts` and `steps`. The style "oval" weighs the proven and the broken radius by
-    `weights`, up to `largest`, each within `tolerance`. `labelled_only` leaves out instances without a
-    label; `twins` makes two instances of each record, at the proven and at the broken radius; `drop_easy`
-    leaves out what root bounds prove. `budget_seconds` chooses the count and the time limit so that all
-    instances together take no longer; a time limit that is given stays, and a count that is given is not
-    exceeded. `vnnlib` is the version of the properties.
-    """
-
-    normalise: str | None = None
-    limits: tuple[float, float] | None = (0.0, 1.0)
-    restarts: int = 5
-    steps: int = 100
-    weights: tuple[float, float] = (1 / 3, 2 / 3)
-    largest: float = LARGEST
-    tolerance: float = TOLERANCE
-    timeout_seconds: float | None = None
-    budget_seconds: float | None = None
-    labelled_only: bool = False
-    twins: bool = False
-    drop_easy: bool = False
-    vnnlib: str = "1"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """The settings of the suite: see `dokimos.make_properties`."""
-
-    style: Style
-    radii: tuple[float, ...] = ()
-    count: int = 10
-    seed: int = 0
-    restarts: int = 5
-    steps: int = 100
-    weights: tuple[float, float] = (1 / 3, 2 / 3)
-    effort: Effort = field(default_factory=Effort)
-    timeout_seconds: float = 300.0
-    labelled_only: bool = False
-    twins: bool = False
-    drop_easy: bool = False
-    version: Version = Version.ONE
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise InputError("A suite needs at least 1 record; give a larger `count`.")
-        if not 0 <= self.seed < 2**63:
-            raise InputError(f"The seed must be 0 or more and below 2^63, not {self.seed}.")
-        if not (1 <= self.restarts <= MOST_RESTARTS and 1 <= self.steps <= MOST_STEPS):
-            raise InputError(
-                f"PGD takes 1 to {MOST_RESTARTS:,} restarts, and 1 to {MOST_STEPS:,} steps; give fewer."
-            )
-        if not 0 < self.timeout_seconds < MOST_SECONDS:
-            raise InputError(f"The seconds for an instance must be above 0 and below {MOST_SECONDS:,}.")
-        if any(not 0 < radius < MOST_RADIUS for radius in self.radii):
-            raise InputError("A radius must be a positive number, such as 2/255 or 0.03.")
-        if self.style is not Style.OVAL and not self.radii:
-            raise InputError("Give the radius as `epsilon`, such as 2/255.")
-        if self.style is Style.PGD and len(self.radii) > 1:
-            raise InputError("A PGD-filtered suite has only one radius; give one value for `epsilon`.")
-        if min(self.weights) < 0 or not 0.999 < sum(self.weights) < 1.001:
-            raise InputError("The two weights must be at least 0, and their sum must be 1.")
-        if self.labelled_only and not self.twins:
-            self._require_labels()
-
-    def _require_labels(self) -> None:
-        """Raise InputError if no instance can have a label: trying all records would give nothing."""
-        if self.style is Style.OVAL and min(self.weights) > 0:
-            raise InputError(
-                "Between the proven and the broken radius nothing has a label: with `labelled_only`, give "
-                "`twins`, or the `weights` 1,0 or 0,1."
-            )
-        if self.style is Style.PGD and self.drop_easy:
-            raise InputError(
-                "What resists PGD has a label only if root bounds prove it; leave out `drop_easy` or "
-                "`labelled_only`."
-            )
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,10 @@ VIOLATION_SHARE = Fraction(1, 2**8)
 SPARE = Fraction(1, 8)
 #: How far a search that follows the gradient at the centre may agree with the twin's pattern.
 MOST_AGREEMENT = 0.25
+#: Where there is no twin, all features but the carrying channel's share one part in so many of the head.
+CARRIED = 16
+#: Features that move at least this share of what the one that moves furthest does count as moving fully.
+FULLY = 0.99
 #: 2.1e9 products take 81 CPU-seconds and 0.9 GB, 9e8 of a deeper network 49 and 0.8 GB; beyond this,
 #: deep networks take more than 2 GB.
 MOST_PRODUCTS = 1_800_000_000
@@ -177,23 +181,10 @@ class ContractiveCnn(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw features and head; only class 0's offset differs between the two drafts."""
-        if knobs.depth * (3 * knobs.channels * knobs.size) ** 2 > MOST_PRODUCTS:
-            raise ConstructionFailed(
-                f"{self.family}: depth = {knobs.depth}, channels = {knobs.channels}, size = {knobs.size} "
-                f"make more than {MOST_PRODUCTS} multiplications; lower one of them."
-            )
-        epsilon = inward(knobs.epsilon)
-        centre = random_point(knobs.size**2, rng)
+        epsilon, centre = self._box(knobs, rng)
         features = _Features.draw(centre, epsilon, knobs, rng)
         head = _Head.draw(features, knobs, rng)
-        property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-
-        def build(rows: Array, offsets: list[Fraction]) -> bytes:
-            builder = ModelBuilder([1, knobs.size, knobs.size])
-            for weight, bias in zip(features.stack.weights, features.stack.biases, strict=True):
-                builder.conv(weight, bias, padding=1).relu()
-            return builder.flatten().affine(rows, offsets).build(knobs.classes)
-
+        property_, build = first_class_loses(ball(centre, epsilon), knobs.classes), features.build
         plain = read_onnx(build(head.background, head.offsets), name=self.family)
         at_centre, at_witness = (evaluate(plain, point).lower for point in (centre, features.witness))
         move = features.norm * epsilon
@@ -209,6 +200,31 @@ class ContractiveCnn(Construction[Knobs]):
             ),
         )
 
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """Class 0 reads mostly features that one corner moves as far as the theorem lets it.
+
+        So what the theorem leaves out of account is small, and `slack` is about the margin.
+        """
+        epsilon, centre = self._box(knobs, rng)
+        features = _Features.draw(centre, epsilon, knobs, rng, waits=False)
+        head = _Head.reading_carriers(features, epsilon, knobs, rng)
+        plain = read_onnx(features.build(head.background, head.offsets), name=self.family)
+        at_centre, move = evaluate(plain, centre).lower, features.norm * epsilon
+        high = float32_above(head.offset_for(head.background, at_centre, move) + Fraction(knobs.slack))
+        return Draft(
+            features.build(head.background, [high, *head.offsets[1:]]),
+            first_class_loses(ball(centre, epsilon), knobs.classes),
+            Certificate("contraction"),
+        )
+
+    def _box(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Fraction, list[Fraction]]:
+        if knobs.depth * (3 * knobs.channels * knobs.size) ** 2 > MOST_PRODUCTS:
+            raise ConstructionFailed(
+                f"{self.family}: depth = {knobs.depth}, channels = {knobs.channels}, size = {knobs.size} "
+                f"make more than {MOST_PRODUCTS} multiplications; lower one of them."
+            )
+        return inward(knobs.epsilon), random_point(knobs.size**2, rng)
+
 
 @dataclass(frozen=True)
 class _Features:
@@ -223,8 +239,15 @@ class _Features:
 
     @classmethod
     def draw(
-        cls, centre: list[Fraction], epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
+        cls,
+        centre: list[Fraction],
+        epsilon: Fraction,
+        knobs: Knobs,
+        rng: np.random.Generator,
+        *,
+        waits: bool = True,
     ) -> _Features:
+        """`waits`: the carrying channel is silent but near the corner; else it is always active."""
         size = knobs.size
         image = np.array([float(x) for x in centre]).reshape(1, size, size)
         units = [floor(x * 2**WEIGHT_BITS) for x in (knobs.front, *[knobs.contraction] * knobs.depth)]
@@ -253,12 +276,62 @@ class _Features:
                     pull_back(one, weight[[carrier]][:, [before]]), stack.weights[0][[before]]
                 )
                 reach = float(epsilon) * abs(pattern).sum()
-                bias[carrier] = -np.float32(responses[carrier, row, column] + reach * (1 - knobs.cut))
+                bias[carrier] = (
+                    -np.float32(responses[carrier, row, column] + reach * (1 - knobs.cut))
+                    if waits
+                    else _on_grid(1.25 * float(norm * epsilon) - responses[carrier].min())
+                )
             stack = stack.then(weight, bias)
             value = np.maximum(responses + bias[:, None, None], 0.0)
         radius = dyadic(float(epsilon) * (1 - knobs.cut / 4), POINT_BITS)
         witness = tuple(x + radius * int(s) for x, s in zip(centre, np.sign(pattern).flat, strict=True))
-        return cls(image, stack, norm, (int(carriers[-1]), int(row), int(column)), pattern, witness)
+        found = cls(image, stack, norm, (int(carriers[-1]), int(row), int(column)), pattern, witness)
+        return found if waits else found._with_kinks(int(carriers[-2]), epsilon, knobs, rng)
+
+    def _with_kinks(
+        self, before: int, epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
+    ) -> _Features:
+        """Some channels of the last layer pass on the carrying channel before.
+
+        Each has the kink of one place at the centre: towards the corner it moves fully, else not at all.
+        """
+        lower = Stack(self.stack.weights[:-1], self.stack.biases[:-1])
+        weight, bias = self.stack.weights[-1].copy(), self.stack.biases[-1].copy()
+        at_centre = lower(self.centre)[before]
+        moved = lower(self._corner(epsilon))[before] - at_centre
+        full = np.argwhere(np.abs(moved) >= FULLY * np.abs(moved).max())
+        others = [c for c in rng.permutation(knobs.channels) if c != self.place[0]]
+        norm = np.abs(weight[0]).sum()
+        for channel in others[: round(knobs.unstable * knobs.channels)]:
+            row, column = rng.choice(full)
+            sign = np.sign(moved[row, column])
+            weight[channel] = 0.0
+            weight[channel, before, KERNEL // 2, KERNEL // 2] = sign * norm
+            bias[channel] = _on_grid(-sign * norm * at_centre[row, column])
+        stack = Stack((*lower.weights, weight), (*lower.biases, bias))
+        return replace(self, stack=stack)
+
+    def _corner(self, epsilon: Fraction) -> Array:
+        """The corner with the signs of the pattern, continued over the whole image."""
+        _, row, column = self.place
+        size, signs = int(self.centre.shape[1]), np.sign(self.pattern[0])
+        down, right = (
+            signs[row, column] * signs[row - 1, column],
+            signs[row, column] * signs[row, column - 1],
+        )
+        return self.centre + float(epsilon) * np.outer(down ** np.arange(size), right ** np.arange(size))
+
+    def moves(self, epsilon: Fraction) -> tuple[Array, Array]:
+        """The features at the centre, flat, and how far each moves to the corner."""
+        at_centre = self.stack(self.centre).reshape(-1)
+        return at_centre, self.stack(self._corner(epsilon)).reshape(-1) - at_centre
+
+    def build(self, rows: Array, offsets: list[Fraction]) -> bytes:
+        """The network with this last layer."""
+        builder = ModelBuilder(list(self.centre.shape))
+        for weight, bias in zip(self.stack.weights, self.stack.biases, strict=True):
+            builder.conv(weight, bias, padding=1).relu()
+        return builder.flatten().affine(rows, offsets).build(len(offsets))
 
     @property
     def peak(self) -> float:
@@ -310,6 +383,30 @@ class _Head:
                 return cls(turned, offsets, rival)
         raise Unusable("the gradient leads to the twin's counterexample")
 
+    @classmethod
+    def reading_carriers(
+        cls, features: _Features, epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
+    ) -> _Head:
+        """Class 0 reads all features a little, and those that one corner moves fully a lot.
+
+        Of that, one half is at the kinks, the other half where the features are linear.
+        """
+        units, count = 2**WEIGHT_BITS // CARRIED, knobs.channels * knobs.size**2
+        rows = np.array(
+            [split_evenly(units, rng.standard_normal(count)) for _ in range(knobs.classes)],
+            dtype=np.float64,
+        )
+        if knobs.centred:
+            rows[1:] = 0.0
+        at_centre, moved = features.moves(epsilon)
+        shares = -np.sign(moved) * rng.uniform(0.5, 1.0, size=count)
+        shares[np.abs(moved) < FULLY * np.abs(moved).max()] = 0.0
+        kinked = at_centre < 2.0 ** (1 - BIAS_BITS)
+        for part in (kinked, ~kinked):
+            shares[part] /= max(float(np.abs(shares[part]).sum()), 1e-9)
+        rows[0] += np.array(split_evenly(2**WEIGHT_BITS - units, shares))
+        return cls(rows / 2**WEIGHT_BITS, [Fraction(0)] * knobs.classes, 1)
+
     def offset_for(self, rows: Array, scores: Sequence[Fraction], move: Fraction) -> Fraction:
         """The offset with which class 0 leads each class, from these scores, by all that can be lost.
 
@@ -346,5 +443,10 @@ def _biases(responses: Array, move: float, unstable: float, rng: np.random.Gener
     flat = responses.reshape(len(responses), -1)
     at_kink = rng.uniform(size=len(flat)) < unstable
     levels = np.where(at_kink, np.median(flat, axis=1), flat.min(axis=1) - 1.25 * move)
-    biases: Array = np.ceil(-levels * 2**BIAS_BITS) / 2**BIAS_BITS
+    return _on_grid(-levels)
+
+
+def _on_grid(values: Any) -> Array:
+    """The next multiples of 2^-BIAS_BITS."""
+    biases: Array = np.ceil(values * 2**BIAS_BITS) / 2**BIAS_BITS
     return biases

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.base import Construction, Unusable
+from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import (
     ball,
@@ -29,6 +29,8 @@ WEIGHT_STEPS = 2**8
 MIX_STEPS = 2**4
 #: How far inside the box the twin's counterexample lies, as a share of the radius.
 INSET = Fraction(1, 64)
+#: By how much of its score class 1 wins there, at most.
+MOST_LOST = Fraction(1, 16)
 #: A hinge's value at the centre, in sixteenths of its reach there: every hinge is off around the centre,
 #: and on near the corner that its weights point to, so that a gradient shows the nearest corner at best.
 LIFTS = range(-11, -3)
@@ -44,9 +46,7 @@ class Knobs:
     block: int = knob(8, "how many inputs a hinge may tie together", least=2, most=12)
     hinges: int = knob(12, "how many hinges for each block", least=1, most=4096)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
-    margin: float = knob(
-        0.02, "by how much class 0 stays above the others, relative to scale", least=1e-6, most=10.0
-    )
+    margin: float = knob(0.02, "by how much class 0 stays above the others", least=1e-8, most=1e6)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
 
@@ -56,8 +56,9 @@ class ConvexCorners(Construction[Knobs]):
 
     Each hinge (v_j·x + b_j)⁺ reads the inputs of one block, is off around the centre and on near one
     corner of the block. The margin β_k − Σ (a_j + c_kj)·h_j is concave: its minimum is the sum of the
-    blocks' minima over their corners, and β_k is that plus the margin. In the twin β₁ is smaller, so that
-    class 1 wins near its own best corner, and hardly anywhere else.
+    blocks' minima over their corners, and β_k is that plus the margin. So the margin is what it is, while
+    what intervals lose grows with `scale` and with the hinges. In the twin β₁ is smaller, so that class 1
+    wins near its own best corner, and hardly anywhere else, by the margin or by a share of its own score.
     """
 
     family: ClassVar[str] = "convex-corners"
@@ -78,7 +79,7 @@ class ConvexCorners(Construction[Knobs]):
         own = rng.integers(1, MIX_STEPS // 2, size=len(hinges.biases))
         mixes = [own + rng.integers(1, MIX_STEPS, size=len(own)) for _ in range(others)]
         corners = hinges.best_corners(mixes)
-        margin = Fraction(knobs.margin) * hinges.scale
+        margin = Fraction(knobs.margin)
 
         def point(signs: list[int], radius: Fraction) -> tuple[Fraction, ...]:
             return tuple(x + sign * radius for x, sign in zip(centre, signs, strict=True))
@@ -86,9 +87,8 @@ class ConvexCorners(Construction[Knobs]):
         tops = [hinges.value(mix, point(signs, epsilon)) for mix, signs in zip(mixes, corners, strict=True)]
         thresholds = [float32_above(value + margin) for value in tops]
         shrunk = point(corners[0], epsilon * (1 - INSET))
-        lowered = float32_below(hinges.value(mixes[0], shrunk) - margin)
-        if lowered <= 0:
-            raise Unusable("the counterexample cannot be hidden: the box is too small for the margin")
+        height = hinges.value(mixes[0], shrunk)
+        lowered = float32_below(height - min(margin, height * MOST_LOST))
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
 
         def build(betas: list[Fraction]) -> bytes:

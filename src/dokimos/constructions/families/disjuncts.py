@@ -12,6 +12,7 @@ from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
@@ -89,7 +90,7 @@ class Disjuncts(Construction[Knobs]):
             biases = [b + (raise_by if i == knobs.position else 0) for i, b in enumerate(levels)]
             return _network(centre, directions, biases)
 
-        certificate = Certificate("slopes-and-splits", {"slopes": ["1"] * (2 * count)})
+        certificate = by_slopes(property_, [1] * (2 * count))
         return (
             Draft(build(away / 2), property_, certificate),
             Draft(build(away * (2 - knobs.touching)), property_, Certificate("witness"), witness),

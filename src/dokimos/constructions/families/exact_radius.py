@@ -15,6 +15,7 @@ from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import ball, first_class_loses, float32_above, float32_below
+from dokimos.engine.direct import by_cases
 from dokimos.engine.layered_networks import forward, nearest_in_region, prove_positive
 from dokimos.engine.outcome import NoProof
 from dokimos.engine.relu_relaxation import Tree
@@ -35,6 +36,9 @@ OUTSET = Fraction(1, 256)
 #: Samples of [0, 1]^n among which two classes are looked for.
 SAMPLES = 256
 CACHED = 64
+#: What the published instances have at least: this share of unstable ReLUs, and so many pieces of the
+#: margin, whose slopes differ by more than a share PIECE of the largest.
+LEAST_UNSTABLE, LEAST_PIECES, PIECE = 1 / 3, 6, 1e-3
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,11 @@ class Knobs:
         most=0.9999999,
     )
     budget: int = knob(1000, "the most linear programs to solve for one network", least=10, most=100_000)
+
+    @property
+    def hidden(self) -> list[int]:
+        """How many ReLUs each hidden layer has."""
+        return [*[self.width] * (self.depth - 1), self.last_width or self.width]
 
 
 class ExactRadius(Construction[Knobs]):
@@ -97,8 +106,7 @@ class ExactRadius(Construction[Knobs]):
         def question(size: Fraction) -> Any:
             return first_class_loses(ball(origin, size), knobs.classes)
 
-        trees = [tree.as_data(lambda choice: repr(float(choice))) for tree in solved.trees]
-        certificate = Certificate("relu-tree", {"arithmetic": "outward", "trees": trees})
+        certificate = by_cases(solved.trees, [knobs.inputs, *knobs.hidden])
         return (
             Draft(solved.network, question(radius), certificate),
             Draft(solved.network, question(larger), Certificate("witness"), solved.witness),
@@ -146,6 +154,7 @@ def _solve(key: int, knobs: Knobs) -> Solved:
             trees.append(found)
         else:
             break
+    _require_bends(layers, rows, proven)
     witness = _clear_violation(layers, rows, nearest, rng)
     builder = ModelBuilder([knobs.inputs])
     for number, layer in enumerate(layers):
@@ -162,8 +171,7 @@ def _margin_row(other: int, classes: int) -> Floats:
 def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[ReluLayer, ...]:
     """Layers with weights on a grid, the origin moved to a point of class 0 near a boundary."""
     steps = 2**WEIGHT_BITS
-    hidden = [*[knobs.width] * (knobs.depth - 1), knobs.last_width or knobs.width]
-    sizes = [knobs.inputs, *hidden, knobs.classes]
+    sizes = [knobs.inputs, *knobs.hidden, knobs.classes]
     layers = []
     for before, after in pairwise(sizes):
         weights = np.round(rng.standard_normal((after, before)) * np.sqrt(2 / before) * steps) / steps
@@ -259,6 +267,37 @@ def _clear_violation(
         if float(row @ forward(layers, on_grid)[0]) <= level:
             return tuple(Fraction(float(v)) for v in on_grid)
     raise Unusable("there is no clear violation near the nearest counterexample")
+
+
+def _require_bends(layers: tuple[ReluLayer, ...], rows: list[Floats], proven: float) -> None:
+    """Raises Unusable where the network is almost affine on the box of the proven radius."""
+    side = np.full(layers[0].weights.shape[1], proven)
+    low, high, crosses = -side, side, []
+    for layer in layers[:-1]:
+        middle, reach = (
+            layer.weights @ (high + low) / 2 + layer.biases,
+            abs(layer.weights) @ (high - low) / 2,
+        )
+        low, high = middle - reach, middle + reach
+        crosses.append((low < 0) & (high > 0))
+        low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+    crossed = np.concatenate(crosses)
+    if crossed.mean() < LEAST_UNSTABLE:
+        raise Unusable(f"only {int(crossed.sum())} of {crossed.size} ReLUs are unstable")
+    # A generator of its own: what is drawn later does not depend on how many samples there are.
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-side, side, size=(SAMPLES, len(side)))
+    points[SAMPLES // 2 :] = side * np.sign(points[SAMPLES // 2 :])
+    slopes = np.array([_least_slope(layers, rows, x) for x in points])
+    slopes /= np.abs(slopes).sum(axis=1).max()
+    pieces = len(np.unique(np.round(slopes / PIECE), axis=0))
+    if pieces < min(LEAST_PIECES, 1 + crossed.size // 2):
+        raise Unusable(f"the margin has only {pieces} linear pieces that samples see")
+
+
+def _least_slope(layers: tuple[ReluLayer, ...], rows: list[Floats], x: Floats) -> Floats:
+    outputs = forward(layers, x)[0]
+    return _slope(layers, min(rows, key=lambda row: float(row @ outputs)), x)
 
 
 def _short_below(value: float, slack: float) -> Fraction:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.linear.cover import LEAF
 from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import (
@@ -20,11 +21,15 @@ from dokimos.constructions.parts.robustness import (
     split_evenly,
 )
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Point, Property
 
 WEIGHT_BITS = 12
 BIAS_BITS = 22
+#: The γ of the pair whose ReLUs are stable on small boxes.
+FAR = Fraction(3, 8)
 Matrix = NDArray[np.int64]
 
 
@@ -48,6 +53,12 @@ class Knobs:
     scale: float = knob(
         1.0, "the sum of a hinge's absolute weights, rounded to a power of two", least=1.0, most=2.0**20
     )
+    skips: int = knob(
+        0,
+        "1: values pass by the ReLUs that do not need them; 0: through ReLUs, in a chain",
+        least=0,
+        most=1,
+    )
 
 
 class ExclusivePairs(Construction[Knobs]):
@@ -56,6 +67,10 @@ class ExclusivePairs(Construction[Knobs]):
     u_p = w_p·(x − x₀) with ‖w_p‖₁ = s, so |u_p| <= s·ε, and z₁ + z₂ = 2γ makes every pair score at least
     γ. The first pair is off centre: u = w·(x − x₀) − offset·s·ε. In the twin its two biases have −γ in
     place of γ, so it scores 0 in the slab |u| <= γ, where class 0 loses by γ/2.
+
+    With `skips` every ReLU is one that the maxima and minima need, as in the published instances: there are
+    4·pairs − 1. And the γ of the last of several pairs is larger, 3/8·s, so that its ReLUs are stable on
+    small boxes.
     """
 
     family: ClassVar[str] = "exclusive-pairs"
@@ -64,15 +79,27 @@ class ExclusivePairs(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw the directions; only the first pair's biases differ between the two drafts."""
+        network, property_ = self._drawn(knobs, rng, knobs.offset)
+        return (
+            network.robust(property_),
+            Draft(network.build(robust=False), property_, Certificate("witness"), network.witness),
+        )
+
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """With all pairs in the centre."""
+        network, property_ = self._drawn(knobs, rng, 0.0)
+        return network.robust(property_)
+
+    def _drawn(self, knobs: Knobs, rng: np.random.Generator, offset: float) -> tuple[_Network, Property]:
         epsilon = inward(knobs.epsilon)
         # A power of two: weights and biases are as exact in float32 as with a scale of 1.
         scale = Fraction(2) ** round(np.log2(knobs.scale))
         gamma = dyadic(Fraction(knobs.gamma) / scale, BIAS_BITS)
-        shift = dyadic(knobs.offset * float(epsilon), BOUND_BITS)
+        shift = dyadic(offset * float(epsilon), BOUND_BITS)
         if not 0 < gamma < epsilon or shift + 2 * gamma >= epsilon:
             raise ConstructionFailed(
                 f"{self.family}: gamma = {knobs.gamma:g} does not fit epsilon = {knobs.epsilon:g}, "
-                f"offset = {knobs.offset:g} and scale = {float(scale):g}: 2·gamma/scale must lie between 0 "
+                f"offset = {offset:g} and scale = {float(scale):g}: 2·gamma/scale must lie between 0 "
                 "and (1 - offset)·epsilon."
             )
         centre = random_point(knobs.inputs, rng)
@@ -83,17 +110,16 @@ class ExclusivePairs(Construction[Knobs]):
             ]
             for _ in range(knobs.pairs)
         ]
-        property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-        network = _Network(centre, directions, gamma=gamma, shift=shift, scale=scale, classes=knobs.classes)
-        witness = tuple(x + shift * _sign(w) for x, w in zip(centre, directions[0], strict=True))
-        return (
-            Draft(
-                network.build(first=gamma),
-                property_,
-                Certificate("slopes-and-splits", {"slopes": network.slopes()}),
-            ),
-            Draft(network.build(first=-gamma), property_, Certificate("witness"), witness),
+        network = _Network(
+            centre,
+            directions,
+            gamma=gamma,
+            shift=shift,
+            scale=scale,
+            classes=knobs.classes,
+            skips=bool(knobs.skips),
         )
+        return network, first_class_loses(ball(centre, epsilon), knobs.classes)
 
 
 def _sign(value: Fraction) -> int:
@@ -112,33 +138,100 @@ class _Network:
         shift: Fraction,
         scale: Fraction,
         classes: int,
+        skips: bool,
     ) -> None:
         self._centre, self._directions = centre, directions
         self._gamma, self._shift, self._scale, self._classes = gamma, shift, scale, classes
         self._layers, self._top = _aggregation(len(directions))
+        self._skips = skips
 
-    def build(self, *, first: Fraction) -> bytes:
-        """The network whose first pair has `first` in place of γ; both are given for a scale of 1."""
+    def robust(self, question: Property) -> Draft:
+        """The draft that holds."""
+        proof = by_slopes(question, self.slopes(), self.tree())
+        return Draft(self.build(robust=True), question, proof)
+
+    @property
+    def witness(self) -> Point:
+        """Where the first pair's two hinges are level."""
+        first = zip(self._centre, self._directions[0], strict=True)
+        return tuple(x + self._shift * _sign(w) for x, w in first)
+
+    def build(self, *, robust: bool) -> bytes:
+        """The network; unless `robust`, the first pair has −γ in place of γ."""
         rows, biases = [], []
         for p, w in enumerate(self._directions):
             middle = sum((a * x for a, x in zip(w, self._centre, strict=True)), Fraction(0))
             middle += self._shift if p == 0 else 0
-            level = first if p == 0 else self._gamma
+            level = -self._gamma if p == 0 and not robust else self._gamma
+            if self._skips and 0 < p == len(self._directions) - 1:
+                level = max(level, FAR)
             rows += [[sign * self._scale * a for a in w] for sign in (1, -1)]
             biases += [self._scale * (level - sign * middle) for sign in (1, -1)]
         builder = ModelBuilder([len(self._centre)]).affine(rows, biases).relu()
-        for layer in self._layers:
-            builder.affine(layer, np.zeros(len(layer))).relu()
-        head = np.zeros((self._classes, self._top.shape[1]), dtype=np.int64)
-        head[0] = self._top[0]
         scores = [Fraction(0), *[self._scale * self._gamma / 2] * (self._classes - 1)]
+        top = self._with_skips(builder) if self._skips else self._as_chain(builder)
+        head = np.zeros((self._classes, len(top)), dtype=np.int64)
+        head[0] = top
         return builder.affine(head, scores).build(self._classes)
 
-    def slopes(self) -> list[str]:
+    def _as_chain(self, builder: ModelBuilder) -> Matrix:
+        for layer in self._layers:
+            builder.affine(layer, np.zeros(len(layer))).relu()
+        top: Matrix = self._top[0]
+        return top
+
+    def _with_skips(self, builder: ModelBuilder) -> Matrix:
+        """max(a, b) = b + (a − b)⁺ for each pair, then min(a, b) = a − (a − b)⁺ until one is left."""
+        count, kept, sign = 2 * len(self._directions), 1, 1
+        while count > 1:
+            pairs = count // 2
+            values, after = builder.last, (count + 1) // 2
+            difference, keep = (np.zeros(size, dtype=np.int64) for size in ((pairs, count), (after, count)))
+            for p in range(pairs):
+                difference[p, 2 * p], difference[p, 2 * p + 1] = 1, -1
+                keep[p, 2 * p + kept] = 1
+            if count % 2:
+                keep[-1, -1] = 1
+            turn = sign * np.eye(after, pairs, dtype=np.int64)
+            bent = builder.affine(difference, np.zeros(pairs)).relu().affine(turn, np.zeros(after)).last
+            builder.resume(values).affine(keep, np.zeros(after)).joined_with(bent)
+            count, kept, sign = after, 0, -1
+        return np.ones(1, dtype=np.int64)
+
+    def slopes(self) -> list[float]:
         """The factors: ½ where a hinge enters the maximum of its pair, 1 elsewhere."""
         pairs = len(self._directions)
+        if self._skips:
+            return [1] * (2 * pairs) + [0.5] * pairs + [1] * (pairs - 1)
         rest = sum(len(layer) for layer in self._layers[1:])
-        return ["1"] * (2 * pairs) + ["1", "1/2"] * pairs + ["1"] * rest
+        return [1] * (2 * pairs) + [1, 0.5] * pairs + [1] * rest
+
+    def tree(self) -> list[int]:
+        """Cuts by which of two is less, from the last minimum to the first: each pair has a leaf.
+
+        In a chain, between two layers are their arguments and their ReLUs; with skips, what is carried on
+        and what is subtracted, too. The inputs come before all of them.
+        """
+        counts = [len(self._directions)]
+        while counts[-1] > 1:
+            counts.append((counts[-1] + 1) // 2)
+        sizes = [4 * counts[0], *(2 * len(layer) for layer in self._layers)]
+        if self._skips:
+            before = [2 * counts[0], *counts]
+            sizes = [4 * counts[0], *(2 * (n // 2) + 3 * ((n + 1) // 2) for n in before)]
+        starts = len(self._centre) + np.cumsum([0, *sizes])
+        tree: list[int] = []
+        pending = [(len(counts) - 1, 0)]
+        while pending:
+            level, k = pending.pop()
+            while level and 2 * k + 1 >= counts[level - 1]:  # carried on alone
+                level, k = level - 1, 2 * k
+            if not level:
+                tree.append(LEAF)
+                continue
+            tree.append(int(starts[level + 1]) + (k if self._skips else 2 * k + 1))
+            pending += [(level - 1, 2 * k + 1), (level - 1, 2 * k)]
+        return tree
 
 
 def _aggregation(pairs: int) -> tuple[list[Matrix], Matrix]:

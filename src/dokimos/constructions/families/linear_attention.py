@@ -66,6 +66,17 @@ class LinearAttention(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
+        siblings = self._drawn(knobs, rng).make(rng)
+        return (
+            Draft(siblings.robust, siblings.question, Certificate("linear-attention")),
+            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
+        )
+
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """The attention and its head, without hinges."""
+        return Draft(*self._drawn(knobs, rng).alone(), Certificate("linear-attention"))
+
+    def _drawn(self, knobs: Knobs, rng: np.random.Generator) -> NeedleMaker:
         if knobs.noise <= 4 * FEATURE_NORM * knobs.epsilon:
             raise ConstructionFailed(
                 f"{self.family}: with noise = {knobs.noise:g} and epsilon = {knobs.epsilon:g} weights may "
@@ -73,7 +84,7 @@ class LinearAttention(Construction[Knobs]):
             )
         centre = random_point(knobs.tokens * knobs.width, rng)
         weights = _Weights.draw(knobs, centre, rng)
-        siblings = NeedleMaker(
+        return NeedleMaker(
             build=weights.build,
             bound=linear_bound,
             centre=centre,
@@ -82,10 +93,6 @@ class LinearAttention(Construction[Knobs]):
             slack=Fraction(knobs.slack),
             hinges=knobs.hinges,
             offset=Fraction(knobs.offset),
-        ).make(rng)
-        return (
-            Draft(siblings.robust, siblings.question, Certificate("linear-attention")),
-            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
         )
 
 
@@ -144,11 +151,13 @@ class _Weights:
         builder = ModelBuilder(self.shape)
         keys = self.keys.append_to(builder).relu().transpose().last
         values = self.values.append_to(builder).last
-        hinge_values = builder.resume("X").flatten().affine(hinges.rows, hinges.biases).relu().last
+        hinge_values = hinges.append_to(builder)
         weights = self.queries.append_to(builder).relu().times(keys).last
         sums = builder.row_sums().last
         head = [[*row, *extra] for row, extra in zip(self.head, hinges.head, strict=True)]
-        builder.resume(weights).divided_by(sums).times(values).flatten().beside(hinge_values)
+        builder.resume(weights).divided_by(sums).times(values).flatten()
+        if hinge_values:
+            builder.beside(hinge_values)
         return builder.affine(head, biases).build(len(biases))
 
 

@@ -11,13 +11,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.proofs.enclosure import LEAF, halves, real_outputs, refutation
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.parts.gates import Gate
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball
-from dokimos.core.errors import InvalidProof
+from dokimos.engine.direct import by_intervals, cut_in_halves
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
@@ -75,7 +74,7 @@ class Ops(Construction[Knobs]):
         robust, violated = (plan.network(sign, Fraction(b)) for sign, b in plan.outputs)
         tree = cuts(robust, question, plan.away * CERTAINLY)
         return (
-            Draft(robust, question, Certificate("enclosure", {"trees": [tree]})),
+            Draft(robust, question, by_intervals(tree)),
             Draft(violated, question, Certificate("witness"), plan.witness),
         )
 
@@ -281,26 +280,9 @@ def question_of(plan: OperatorPlan, variant: Variant) -> Property:
 
 def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:
     """A tree of halvings with which intervals prove the question `unsat` with that margin."""
-    outputs = real_outputs(read_onnx(network))
     (case,) = question.cases
     (conjunction,) = case.any_of
-
-    def bound(piece: Box) -> Fraction:
-        try:
-            return refutation(outputs, conjunction, piece)
-        except InvalidProof:
-            return Fraction(0)
-
-    tree: list[int] = []
-    pending = [case.box]
-    while pending:
-        piece = pending.pop()
-        if bound(piece) >= margin:
-            tree.append(LEAF)
-            continue
-        if len(tree) > MOST_PIECES:
-            raise Unusable("intervals need too many pieces")
-        widest = max(range(piece.size), key=lambda i: piece.upper[i] - piece.lower[i])
-        tree.append(widest)
-        pending += reversed(halves(piece, widest))
+    tree = cut_in_halves(read_onnx(network), case.box, conjunction, margin, most=MOST_PIECES)
+    if tree is None:
+        raise Unusable("intervals need too many pieces")
     return tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from dokimos.constructions.parts.robustness import (
 )
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Property
 
 KERNEL = 3
 FILTER_STEPS = 2**6
@@ -64,41 +65,88 @@ class PairedBias(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw backbone and filters; only the order of the first pair's biases differs."""
-        epsilon, gap = inward(knobs.epsilon), dyadic(knobs.gap, BIAS_BITS)
+        network = _Network.draw(knobs, rng)
+        witness = network.responses.climb(network.centre, inward(knobs.epsilon))
+        at_witness = network.responses(witness)
+        levels = network.levels(at_witness)
+        weights = _head_weights(knobs, levels, network.gap, at_witness)
+        return (
+            network.robust(levels, weights),
+            Draft(
+                network.build(levels, weights, exchanged=True),
+                network.question,
+                Certificate("witness"),
+                witness,
+            ),
+        )
+
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """All pairs alike, and all ReLUs at their kinks: the margin is Γ and what the gaps add."""
+        network = _Network.draw(knobs, rng, centred=True)
+        even = _even(knobs.pairs, knobs.size**2)
+        return network.robust(network.levels(), _all_rows([even] * knobs.pairs, knobs.classes))
+
+
+@dataclass(frozen=True)
+class _Network:
+    """What is drawn: the centre, the backbone and the filters, but not yet the pairs' biases and the head.
+
+    `padding` is that of the paired convolution.
+    """
+
+    knobs: Knobs
+    centre: list[Fraction]
+    backbone: _Backbone
+    filters: Array
+    padding: int
+    responses: _Responses
+
+    @classmethod
+    def draw(cls, knobs: Knobs, rng: np.random.Generator, *, centred: bool = False) -> _Network:
+        """With `centred`, the backbone's channels are 0 at the centre on average, there is padding, and
+        filters are larger, so that intervals widen from layer to layer."""
         centre = random_point(knobs.colours * knobs.size**2, rng)
         backbone = _Backbone.draw(knobs, rng)
         filters = _filters(knobs.pairs, backbone.channels, rng)
-        responses = _Responses(backbone, filters)
-        witness = responses.climb(centre, epsilon)
-        at_centre, at_witness = responses(centre), responses(witness)
-        levels = [dyadic(float(row.mean()), BIAS_BITS) for row in at_centre]
-        levels[0] = dyadic(float(at_witness[0].max()), BIAS_BITS) - gap / 2
-        weights = _head_weights(knobs, levels, gap, at_witness)
-        property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-
-        def build(*, exchanged: bool) -> bytes:
-            builder = ModelBuilder([knobs.colours, knobs.size, knobs.size])
-            backbone.append_to(builder)
-            biases = [-level + sign * gap / 2 for level in levels for sign in (1, -1)]
-            if exchanged:
-                biases[0], biases[1] = biases[1], biases[0]
-            paired = np.repeat(filters, 2, axis=0)
-            head = np.array([_spread(row, at_witness.shape[1]) for row in weights])
-            offsets = [float32_above(Fraction(knobs.margin))]
-            offsets += [Fraction(0)] * (knobs.classes - 1)
-            builder.conv(paired, biases).relu().flatten().affine(head, offsets)
-            return builder.build(knobs.classes)
-
-        pairs = [[2 * i, 2 * i + 1] for i in range(knobs.pairs)]
-        name = f"conv_{2 * knobs.depth}"
-        return (
-            Draft(
-                build(exchanged=False),
-                property_,
-                Certificate("ordered-pairs", {"convolution": name, "pairs": pairs}),
-            ),
-            Draft(build(exchanged=True), property_, Certificate("witness"), witness),
+        if centred:
+            backbone, filters = backbone.centred(centre), 2 * filters
+        return cls(
+            knobs, centre, backbone, filters, int(centred), _Responses(backbone, filters, int(centred))
         )
+
+    @property
+    def gap(self) -> Fraction:
+        return dyadic(self.knobs.gap, BIAS_BITS)
+
+    @property
+    def question(self) -> Property:
+        return first_class_loses(ball(self.centre, inward(self.knobs.epsilon)), self.knobs.classes)
+
+    def levels(self, at_witness: Array | None = None) -> list[Fraction]:
+        """Around what each pair's biases lie: its mean response at the centre; one that hides is higher."""
+        levels = [dyadic(float(row.mean()), BIAS_BITS) for row in self.responses(self.centre)]
+        if at_witness is not None:
+            levels[0] = dyadic(float(at_witness[0].max()), BIAS_BITS) - self.gap / 2
+        return levels
+
+    def robust(self, levels: list[Fraction], weights: list[list[Fraction]]) -> Draft:
+        pairs = [[2 * i, 2 * i + 1] for i in range(self.knobs.pairs)]
+        data = {"convolution": f"conv_{2 * self.knobs.depth}", "pairs": pairs}
+        network = self.build(levels, weights, exchanged=False)
+        return Draft(network, self.question, Certificate("ordered-pairs", data))
+
+    def build(self, levels: list[Fraction], weights: list[list[Fraction]], *, exchanged: bool) -> bytes:
+        knobs = self.knobs
+        builder = ModelBuilder([knobs.colours, knobs.size, knobs.size])
+        self.backbone.append_to(builder)
+        biases = [-level + sign * self.gap / 2 for level in levels for sign in (1, -1)]
+        if exchanged:
+            biases[0], biases[1] = biases[1], biases[0]
+        places = (knobs.size - KERNEL + 1 + 2 * self.padding) ** 2
+        head = np.array([_spread(row, places) for row in weights])
+        offsets = [float32_above(Fraction(knobs.margin)), *[Fraction(0)] * (knobs.classes - 1)]
+        builder.conv(np.repeat(self.filters, 2, axis=0), biases, padding=self.padding).relu().flatten()
+        return builder.affine(head, offsets).build(knobs.classes)
 
 
 def _filters(count: int, channels: int, rng: np.random.Generator) -> Array:
@@ -117,8 +165,7 @@ def _head_weights(
     class 1 by about Γ at the twin's counterexample.
     """
     pairs, places = at_witness.shape
-    unit = Fraction(1, 2**HEAD_BITS)
-    even = ceil_div(Fraction(1, pairs * places), unit)
+    unit, even = Fraction(1, 2**HEAD_BITS), _even(pairs, places)
     ramps = [
         np.clip(row - float(level) + float(gap) / 2, 0.0, float(gap)).sum()
         for row, level in zip(at_witness, levels, strict=True)
@@ -129,10 +176,18 @@ def _head_weights(
     first = ceil_div(Fraction(needed / ramps[0]), unit)
     own = [first * 2 / 3, *[even] * (pairs - 1)]
     own[0] = float32_above(ceil_div(own[0], unit))
-    rows = [own]
-    for _ in range(knobs.classes - 1):
-        rows.append([-float32_above(ceil_div(w / 2, unit)) for w in own])
-    return rows
+    return _all_rows(own, knobs.classes)
+
+
+def _even(pairs: int, places: int) -> Fraction:
+    """What a pair weighs where all weigh the same."""
+    return ceil_div(Fraction(1, pairs * places), Fraction(1, 2**HEAD_BITS))
+
+
+def _all_rows(own: list[Fraction], classes: int) -> list[list[Fraction]]:
+    """Class 0 adds its weights, the others subtract half of them."""
+    half = [-float32_above(ceil_div(w / 2, Fraction(1, 2**HEAD_BITS))) for w in own]
+    return [own, *[half] * (classes - 1)]
 
 
 def _spread(per_pair: list[Fraction], places: int) -> Array:
@@ -173,6 +228,15 @@ class _Backbone:
             channels = knobs.channels
         return cls(knobs.size, channels, weights, biases)
 
+    def centred(self, image: list[Fraction]) -> _Backbone:
+        """Twice the weights, with biases that make the mean response of each channel 0 at this image."""
+        value, weights, biases = np.array([float(x) for x in image]), [2 * w for w in self.weights], []
+        for weight in weights:
+            responses = (_as_matrix(weight, self.size, 1) @ value).reshape(len(weight), -1)
+            biases.append(-np.round(responses.mean(axis=1) * 2**BIAS_BITS) / 2**BIAS_BITS)
+            value = np.maximum(responses + biases[-1][:, None], 0.0).reshape(-1)
+        return replace(self, weights=weights, biases=biases)
+
     def append_to(self, builder: ModelBuilder) -> None:
         for weight, bias in zip(self.weights, self.biases, strict=True):
             builder.conv(weight, bias, padding=1).relu()
@@ -181,14 +245,14 @@ class _Backbone:
 class _Responses:
     """s of every pair at every place, as a function of the image, and how to raise that of the first."""
 
-    def __init__(self, backbone: _Backbone, filters: Array) -> None:
+    def __init__(self, backbone: _Backbone, filters: Array, padding: int) -> None:
         size = backbone.size
         self._pairs = len(filters)
         self._layers = [
             (_as_matrix(weight, size, 1), np.repeat(bias, size**2))
             for weight, bias in zip(backbone.weights, backbone.biases, strict=True)
         ]
-        self._last = _as_matrix(filters, size, 0)
+        self._last = _as_matrix(filters, size, padding)
 
     def __call__(self, image: tuple[Fraction, ...] | list[Fraction]) -> Array:
         value = np.array([float(x) for x in image])

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.checker.proofs.enclosure import LEAF, real_outputs
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob
 from dokimos.constructions.parts.locked_networks import enlarged_box, lock_chain
 from dokimos.constructions.parts.parity_gate import LockShape, ParityLock, draw_lock
 from dokimos.constructions.parts.robustness import ball, first_class_loses, inward
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.direct import by_intervals, real_outputs
 from dokimos.networks.chain import Chain, Layer, Weights
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import write_chain
@@ -113,13 +113,13 @@ def locked_drafts(
     Class 0 of the base wins on the box of the question by at most `most`, and intervals prove that it does.
     """
     effect = Fraction(ceil((most + MARGIN) / lock.shape.opening * 2**EFFECT_BITS), 2**EFFECT_BITS) / 2
-    proof = {"trees": [[LEAF]]}
+    proof = by_intervals()
     if free:
-        robust = Draft(write_chain(base), question, Certificate("enclosure", proof))
+        robust = Draft(write_chain(base), question, proof)
     else:
         shut = ParityLock(lock.shape, lock.inputs, lock.digits, lock.system.inconsistent())
         made = lock_chain(base, shut, [-effect, effect])
-        data = {**shut.certificate_data(before=made.before), "kind": "enclosure", "data": proof}
+        data = {**shut.certificate_data(before=made.before), "kind": proof.kind, "data": dict(proof.data)}
         robust = Draft(write_chain(made.chain), question, Certificate("parity-lock", data))
     opened = lock_chain(base, lock, [-effect, effect]).chain
     witness = lock.centre(elsewhere)

@@ -16,7 +16,7 @@ from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import ball, inward, random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed
-from dokimos.engine.polynomial_plans import Dip, plan
+from dokimos.engine.polynomial_plans import Dip, plan, plan_whole_box
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
@@ -32,6 +32,8 @@ FINE_BITS = 20
 COEFFICIENT_BITS = 8
 #: |w·p + b| of the units lies between these at the boundary point.
 LEVELS = (0.2, 1.0)
+#: Where there is no twin, the least |w·p + b| gives the same |w·p + b|^d for all degrees from this on.
+EVEN_FROM = 8
 DESCENT_STEPS = 3000
 
 
@@ -125,21 +127,25 @@ def draw_units(
     radius: Fraction,
     buffer: Fraction,
     rng: np.random.Generator,
+    levels: tuple[float, float] = LEVELS,
 ) -> Units:
-    """A polynomial with μ(boundary) = 0, up to rounding c₀, and the box beside that point."""
+    """A polynomial with μ(boundary) = 0, up to rounding c₀, and the box beside that point.
+
+    |w·p + b| of the units lies between `levels`.
+    """
     total = max(round(reach * 2**WEIGHT_BITS), 1)
     rows = [
         [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(total, rng.standard_normal(len(boundary)))]
         for _ in range(width)
     ]
     # The value of z = w·p + b at the boundary point p: away from 0, where z^d is flat and the unit idle.
-    levels = rng.uniform(*LEVELS, size=width) * rng.choice([-1, 1], size=width)
+    at_point = rng.uniform(*levels, size=width) * rng.choice([-1, 1], size=width)
     # Both factors have few bits, so these sums are exact in float64.
     reached = np.array(rows, dtype=np.float64) @ np.array(boundary, dtype=np.float64)
-    biases = [dyadic(float(level), BIAS_BITS) for level in levels - reached]
+    biases = [dyadic(float(level), BIAS_BITS) for level in at_point - reached]
     # c·z^d bends up where c·z^(d−2) > 0: for odd d the sign of c must also make up for that of z.
     down = np.arange(width) < round(concave * width)
-    bent = np.where(down, -1, 1) * (np.sign(levels) if degree % 2 else 1)
+    bent = np.where(down, -1, 1) * (np.sign(at_point) if degree % 2 else 1)
     # Coefficients of about 1/width keep μ of one size, whatever the width.
     bits = COEFFICIENT_BITS + ceil(log2(width))
     steps = 2**COEFFICIENT_BITS
@@ -347,9 +353,33 @@ class Polynomial(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw the polynomial; one number of the last layer differs between the two drafts."""
+        units = self._units(knobs, rng, LEVELS)
+        violation = max(units.margin, LEAST_VIOLATION * units.largest_output(rng))
+        make = _convex if knobs.concave == 0 else _with_needle
+        robust, certificate, twin, at = make(units, violation, rng)
+        question = units.question(knobs.sign)
+        return (
+            Draft(robust.build(knobs.sign), question, certificate),
+            Draft(twin.build(knobs.sign), question, Certificate("witness"), on_grid(at)),
+        )
+
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """Without the needle, and with units of which many matter and bend, however high the degree."""
+        units = self._units(knobs, rng, (LEVELS[0] ** min(1.0, EVEN_FROM / knobs.degree), LEVELS[1]))
+        question = units.question(knobs.sign)
+        if knobs.concave == 0:
+            at = nearest_point((dyadic(float(x), 40) for x in minimiser(units)), units.box)
+            certificate = Certificate("convex-tangent", {"point": [str(x) for x in at]})
+        else:
+            lower, upper = box_floats(units.box)
+            data = plan_whole_box(units.terms(), lower, upper, PROVEN_SHARE * units.margin)
+            certificate = Certificate("pinning", data)
+        return Draft(units.build(knobs.sign), question, certificate)
+
+    def _units(self, knobs: Knobs, rng: np.random.Generator, levels: tuple[float, float]) -> Units:
         if knobs.sign == 0:
             raise ConstructionFailed(f"{self.family}: sign must be 1 or -1.")
-        units = draw_units(
+        return draw_units(
             random_point(knobs.inputs, rng),
             width=knobs.width,
             degree=knobs.degree,
@@ -358,14 +388,7 @@ class Polynomial(Construction[Knobs]):
             radius=inward(knobs.epsilon),
             buffer=max(dyadic(knobs.buffer, FINE_BITS), Fraction(1, 2**FINE_BITS)),
             rng=rng,
-        )
-        violation = max(units.margin, LEAST_VIOLATION * units.largest_output(rng))
-        make = _convex if knobs.concave == 0 else _with_needle
-        robust, certificate, twin, at = make(units, violation, rng)
-        question = units.question(knobs.sign)
-        return (
-            Draft(robust.build(knobs.sign), question, certificate),
-            Draft(twin.build(knobs.sign), question, Certificate("witness"), on_grid(at)),
+            levels=levels,
         )
 
 

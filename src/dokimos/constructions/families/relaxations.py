@@ -26,7 +26,7 @@ from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Sign
 JITTER = 8
 #: Points around the best one so far, in each of several rounds, each in a quarter of the space of the last.
 NEARBY, ROUNDS = 400, 4
-MOST_STEPS = 2_000
+MOST_STEPS = 20_000
 
 
 @dataclass(frozen=True)

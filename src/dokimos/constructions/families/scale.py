@@ -12,6 +12,7 @@ from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
@@ -86,9 +87,9 @@ class Scale(Construction[Knobs]):
             biases = [first, *[Fraction(OFFSET)] * (units - 1)]
             return _network(knobs, shared, rows, biases, constant)
 
-        slopes = ["1"] * (units * knobs.depth)
+        certificate = by_slopes(property_, [1] * (units * knobs.depth))
         return (
-            Draft(build(Fraction(0)), property_, Certificate("slopes-and-splits", {"slopes": slopes})),
+            Draft(build(Fraction(0)), property_, certificate),
             Draft(build(2 * away), property_, Certificate("witness"), witness),
         )
 

@@ -59,8 +59,19 @@ class SoftmaxAttention(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
+        siblings = self._drawn(knobs, rng).make(rng)
+        return (
+            Draft(siblings.robust, siblings.question, Certificate("softmax-attention")),
+            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
+        )
+
+    def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
+        """The attention and its head, without hinges."""
+        return Draft(*self._drawn(knobs, rng).alone(), Certificate("softmax-attention"))
+
+    def _drawn(self, knobs: Knobs, rng: np.random.Generator) -> NeedleMaker:
         weights = _Weights.draw(knobs, rng)
-        siblings = NeedleMaker(
+        return NeedleMaker(
             build=weights.build,
             bound=softmax_bound,
             centre=[x for token in _tokens(knobs, rng) for x in token],
@@ -69,10 +80,6 @@ class SoftmaxAttention(Construction[Knobs]):
             slack=Fraction(knobs.slack),
             hinges=knobs.hinges,
             offset=Fraction(knobs.offset),
-        ).make(rng)
-        return (
-            Draft(siblings.robust, siblings.question, Certificate("softmax-attention")),
-            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
         )
 
 
@@ -136,7 +143,10 @@ class _Weights:
         builder = ModelBuilder([self.tokens, len(self.queries)])
         keys = builder.times_matrix(self.keys).transpose().last
         values = builder.resume("X").times_matrix(self.values).last
-        hinge_values = builder.resume("X").flatten().affine(hinges.rows, hinges.biases).relu().last
+        hinge_values = hinges.append_to(builder)
         builder.resume("X").times_matrix(self.queries).times(keys).scaled(self.factor).softmax()
         head = [[*row, *extra] for row, extra in zip(self.head, hinges.head, strict=True)]
-        return builder.times(values).flatten().beside(hinge_values).affine(head, biases).build(len(biases))
+        builder.times(values).flatten()
+        if hinge_values:
+            builder.beside(hinge_values)
+        return builder.affine(head, biases).build(len(biases))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
-from dokimos.engine.outcome import NoProof
-from dokimos.engine.paired_halving import prove_in_pairs
+from dokimos.engine.outcome import NoProof, SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
@@ -56,7 +54,7 @@ class TwoCopies(Construction[Knobs]):
     anywhere, g rises, and that cannot be. In the twin, a is less than the steepest fall that was found, by
     a quarter of the share `slack`, and c is such that g crosses 0 there: it falls from above 0 to below.
 
-    Neither copy alone settles it; only the difference of the two does (kind `paired-relus`).
+    Neither copy alone settles it; only the difference of the two does (`linear`, with pairs).
     """
 
     family: ClassVar[str] = "two-copies"
@@ -66,6 +64,8 @@ class TwoCopies(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw g₀, find where it falls the most, and choose a and c; only a differs between the drafts."""
+        from dokimos.engine.linear import LinearSearch
+
         network = _Network.draw(knobs, rng)
         box = _box(knobs, rng)
         point, fall = network.steepest_fall(box, rng)
@@ -81,16 +81,11 @@ class TwoCopies(Construction[Knobs]):
         for times in _TIMES:
             slope = dyadic(float(fall) * (1 + times * knobs.slack), LEVEL_BITS)
             content = network.build(slope, level)
-            data = prove_in_pairs(
-                read_onnx(content),
-                question,
-                seconds=inf,
-                most_pieces=_MOST_PIECES,
-                least_margin=_LEAST_MARGIN,
-                use_constraints=False,
-            )
+            effort = SearchEffort(most_steps=_MOST_PIECES)
+            search = LinearSearch(read_onnx(content), question, effort, least_margin=_LEAST_MARGIN)
+            data = search.run().data
             if data is not None:
-                return Draft(content, question, Certificate("paired-relus", data)), twin
+                return Draft(content, question, Certificate("linear", data)), twin
         raise NoProof("no slope that was tried is proven in a few pieces")
 
 

@@ -20,6 +20,7 @@ from dokimos.constructions.families.ops import (
 )
 from dokimos.constructions.operators import VARIANTS
 from dokimos.constructions.parts.gates import behind_gate, draw_gate
+from dokimos.engine.direct import by_intervals
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Property, Signature
 
@@ -77,9 +78,7 @@ class WrappedOps(Construction[Knobs]):
             (replace(case, box=gate.box(plain.box)),),
         )
         return (
-            Draft(
-                gated.network(sign, low), question, Certificate("enclosure", {"trees": [behind_gate(tree)]})
-            ),
+            Draft(gated.network(sign, low), question, by_intervals(behind_gate(tree))),
             Draft(gated.network(sign, high), question, Certificate("witness"), gate.witness(plain.witness)),
         )
 

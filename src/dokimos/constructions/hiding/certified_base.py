@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
-from dokimos.checker.proofs.enclosure import real_outputs
 from dokimos.constructions.hiding.bumps import enclose, trainable, unknown_layers, with_weights
 from dokimos.constructions.hiding.plants import PlantedPoint
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.differentiable import Adam, one_thread
+from dokimos.engine.direct import real_outputs
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.vnnlib.model import Box

@@ -13,12 +13,14 @@ import numpy as np
 from dokimos import __version__
 from dokimos.checker.check import prove
 from dokimos.constructions.draft import Draft
+from dokimos.constructions.hiding.plants import HideSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_new_or_empty, write_whole
+from dokimos.core.files import expect_new_or_empty, only_one, write_whole
+from dokimos.core.progress import ProgressCallback, ProgressUpdate
 from dokimos.engine.outcome import claims_of
 from dokimos.runtimes.cross_check import require_agreement
-from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite
+from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite, read_suite_file
 from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
 from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
@@ -121,3 +123,68 @@ def building_place(folder: Path, recipe: Mapping[str, Any]) -> Path:
     """The folder in which a suite of this recipe is built."""
     key = sha256(strict_json.write(dict(recipe)).encode())[:12]
     return folder.absolute().parent / f".{folder.name}.{key}.part"
+
+
+# A suite with hidden counterexamples, of either tier
+
+
+def hidden_suite(
+    asked: HideSettings, folder: Path, progress: ProgressCallback[None]
+) -> tuple[Suite, dict[str, Any] | None]:
+    """Make the suite in a folder: see `dokimos.hide`. No report if exactly this suite was there."""
+    recipe = asked.as_recipe()
+    if _is_made(folder, recipe):
+        # If the process is killed between the last two steps, the working folder is left behind.
+        shutil.rmtree(building_place(folder, recipe), ignore_errors=True)
+        return read_suite(folder), None
+    building = building_folder(folder, recipe)
+    with only_one(building / "lock", doing=f"makes {folder}"):
+        instances, report = _made(asked, building, progress)
+        suite = write_suite(
+            folder,
+            instances,
+            building=building,
+            recipe=recipe,
+            report=report,
+            timeout_seconds=asked.timeout_seconds,
+            seed=asked.seed,
+        )
+    shutil.rmtree(building, ignore_errors=True)
+    return suite, report
+
+
+def _made(
+    asked: HideSettings, building: Path, progress: ProgressCallback[None]
+) -> tuple[list[Any], dict[str, Any]]:
+    def show(stage: str) -> Any:
+        return lambda done, total, note: progress(ProgressUpdate(stage, done, total, note, None))
+
+    if asked.tier == "trained":
+        from dokimos.constructions.hiding.trained_tier import certify, report_of, train
+
+        trained = train(asked, building, show("training"))
+        instances, outcomes = certify(asked, trained, show("certifying"))
+        return instances, report_of(trained, outcomes, asked.filter)
+    from dokimos.constructions.hiding.lock_tier import make_trios, volume_claim
+
+    trios = make_trios(asked, show("locking"))
+    report = {
+        "tier": "lock",
+        "planted": len(trios),
+        "points": [
+            {
+                "base_proven": one.is_base_proven,
+                "proven_enlarged": one.is_proven_enlarged,
+                "volume": volume_claim(one),
+            }
+            for one in trios
+        ],
+    }
+    return [one for trio in trios for one in trio.instances], report
+
+
+def _is_made(folder: Path, recipe: Mapping[str, Any]) -> bool:
+    if not (folder / "suite.json").exists():
+        return False
+    made = read_suite_file(folder)
+    return made is not None and made.recipe == recipe

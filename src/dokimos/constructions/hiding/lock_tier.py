@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.checker.proofs.enclosure import LEAF
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.hiding.labelled import Origin, named, proven
 from dokimos.constructions.hiding.plants import HideSettings, class_loses, draw_network, draw_points
 from dokimos.constructions.parts.locked_networks import enlarged_box, lock_draft, shape_of
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
+from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
@@ -149,7 +149,7 @@ def _trained_bases(
         enlarged_box,
         progress=lambda step, done: progress(0, len(points), f"step {step}: {done} points certified"),
     )
-    return [(file, point.question, Certificate("enclosure", {"trees": [[LEAF]]})) for point in points]
+    return [(file, point.question, by_intervals()) for point in points]
 
 
 def _own_bases(settings: HideSettings) -> list[_Base]:
@@ -176,7 +176,7 @@ def _trio(
 ) -> LockedTrio:
     inputs = question.cases[0].box.size
     bits = settings.bits or min(75, BITS_OF_INPUT * inputs)
-    robust = Draft(network, question, certificate or Certificate("enclosure", {"trees": [[LEAF]]}))
+    robust = Draft(network, question, certificate or by_intervals())
     pair = lock_draft(robust, shape_of(bits, inputs, weight=settings.weight), rng)
     made: list[LabelledInstance] = []
     for sibling, draft in (("none", robust), ("shut", pair.shut), ("open", pair.opened)):

@@ -57,11 +57,18 @@ def class_loses(box: Box, label: int, classes: int = 2) -> Property:
 
 
 def draw_points(
-    shape: Sequence[int], *, epsilon: float, planted: int, regular: int, rng: np.random.Generator
+    shape: Sequence[int],
+    *,
+    epsilon: float,
+    planted: int,
+    regular: int,
+    rng: np.random.Generator,
+    corner: bool = False,
 ) -> tuple[PlantedPoint, ...]:
     """Random points, the planted ones first, pairwise further apart than two radii.
 
-    Raises InputError if that many do not fit.
+    Counterexamples are in the interior, or, with `corner`, at a corner of the box. Raises InputError if
+    that many points do not fit.
     """
     if not 0 < epsilon <= 1:
         raise InputError(
@@ -87,6 +94,8 @@ def draw_points(
     for number, (drawn, label) in enumerate(zip(found, labels, strict=True)):
         centre = tuple(Fraction(int(k), steps) for k in drawn)
         offset = rng.integers(-inner, inner + 1, size=size)
+        if corner:
+            offset = np.where(offset < 0, -1, 1) * int(radius * steps)
         plant = tuple(x + Fraction(int(k), steps) for x, k in zip(centre, offset, strict=True))
         points.append(PlantedPoint(centre, radius, int(label), plant if number < planted else None))
     return tuple(points)
@@ -97,12 +106,20 @@ def draw_points(
 
 TIERS = ("lock", "trained")
 FILTERS = ("quick", "paper", "none")
+RECIPES = ("quick", "paper")
+#: Where training starts, by default that of the recipe.
 STARTS = ("planted", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HideSettings:
-    """Which network hides counterexamples, where, and how; validated on creation."""
+    """Which network hides counterexamples, where, and how; validated on creation.
+
+    `recipe` says how the trained tier trains: `quick` as told in docs/hiding.md, `paper` as the public code
+    of SoundnessBench. What is None is the recipe's: where training starts, its epochs, the restarts and
+    steps of its attack, the window of perturbations, the largest `lead` at a plant, the highest learning
+    rate, and whether counterexamples are at a corner.
+    """
 
     tier: str = "lock"
     architecture: str = "cnn1"
@@ -116,8 +133,15 @@ class HideSettings:
     model: str = ""
     data: str = ""
     filter: str = "quick"
-    start: str = "planted"
-    epochs: int = 400
+    recipe: str = "quick"
+    start: str | None = None
+    epochs: int | None = None
+    restarts: int | None = None
+    steps: int | None = None
+    window: int | None = None
+    lead: float | None = None
+    learning_rate: float | None = None
+    corner: bool | None = None
     prove_seconds: float = 5.0
     timeout_seconds: float = 60.0
     two_sided: bool = True
@@ -128,8 +152,12 @@ class HideSettings:
             raise InputError(f"There is no tier {self.tier!r}; choose one of {', '.join(TIERS)}.")
         if self.filter not in FILTERS:
             raise InputError(f"There is no filter {self.filter!r}; choose one of {', '.join(FILTERS)}.")
-        if self.start not in STARTS:
+        if self.recipe not in RECIPES:
+            raise InputError(f"There is no recipe {self.recipe!r}; choose one of {', '.join(RECIPES)}.")
+        if self.start is not None and self.start not in STARTS:
             raise InputError(f"There is no start {self.start!r}; choose one of {', '.join(STARTS)}.")
+        if any(one is not None and not 0 < one < 1 for one in (self.lead, self.learning_rate)):
+            raise InputError("The lead and the learning rate must be above 0 and below 1.")
         if bool(self.model) != bool(self.data):
             raise InputError("Your own network needs your own points: give both `model` and `data`.")
         if self.model and self.tier != "lock":
@@ -144,6 +172,16 @@ class HideSettings:
             raise InputError(
                 "Times must be positive numbers of seconds, below a billion (for a proof, a million)."
             )
+
+    @property
+    def starts_planted(self) -> bool:
+        """Whether training starts with bumps, as asked or as the recipe has it."""
+        return self.start == "planted" if self.start else self.recipe == "quick"
+
+    @property
+    def plants_at_corners(self) -> bool:
+        """Whether counterexamples are at corners, as asked or as the recipe has it."""
+        return self.recipe == "paper" if self.corner is None else self.corner
 
     def as_recipe(self) -> dict[str, Any]:
         """The settings as stored in `suite.json`: only the names and hashes of the user's files."""
@@ -227,21 +265,28 @@ class _Sketch:
     def act(self, op: str) -> None:
         self.node(op, self.last, shape=self.shape)
 
-    def conv(self, channels: int) -> None:
+    def conv(self, channels: int, *, kernel: int = 3, stride: int = 1) -> None:
         before, *image = self.shape
-        weight = self.weight(channels, before, 3, 3, fan_in=9 * before)
+        weight = self.weight(channels, before, kernel, kernel, fan_in=kernel**2 * before)
         self.node(
             *("Conv", self.last, weight, self.bias(channels)),
-            shape=(channels, *image),
-            kernel_shape=[3, 3],
-            pads=[1, 1, 1, 1],
+            shape=(channels, *((size - 1) // stride + 1 for size in image)),
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[kernel // 2] * 4,
         )
 
-    def pool(self) -> None:
+    def pool(self, stride: int, *, counted: bool) -> None:
+        """The average over 3×3 numbers; whether those beyond the border count, as 0, is `counted`."""
         channels, *image = self.shape
-        after = [(size + 1) // 2 for size in image]
-        options = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 0}
-        self.node("AveragePool", self.last, shape=(channels, *after), **options)
+        self.node(
+            *("AveragePool", self.last),
+            shape=(channels, *((size - 1) // stride + 1 for size in image)),
+            kernel_shape=[3, 3],
+            strides=[stride, stride],
+            pads=[1, 1, 1, 1],
+            count_include_pad=int(counted),
+        )
 
     def flatten(self) -> None:
         if len(self.shape) > 1:
@@ -255,14 +300,18 @@ class _Sketch:
 
 
 def _convolutional(
-    channels: Sequence[int], act: str = "Relu", *, pooled: bool = False
+    channels: Sequence[int], act: str = "Relu", *, pool: tuple[int, bool] | None = None
 ) -> Callable[..., None]:
+    """Of three convolutions the last has no activation; Tanh and Sigmoid read one channel in steps of 2."""
+
     def draw(sketch: _Sketch) -> None:
-        for count in channels:
-            sketch.conv(count)
-            sketch.act(act)
-        if pooled:
-            sketch.pool()
+        coarse = {"kernel": 5, "stride": 2} if act != "Relu" and sketch.shape[0] == 1 else {}
+        for number, count in enumerate(channels):
+            sketch.conv(count, **coarse)
+            if number < 2:
+                sketch.act(act)
+        if pool is not None:
+            sketch.pool(pool[0], counted=pool[1])
         sketch.flatten()
         for width in (1000, 100, 20):
             sketch.dense(width)
@@ -284,51 +333,65 @@ def _dense(wide: int) -> Callable[..., None]:
 
 
 def _transformer(sketch: _Sketch) -> None:
-    channels, height, width = sketch.shape
-    tokens = height * width
-    graph = sketch.graph
-    shape = graph.constant([1, channels, tokens], np.int64)
-    patches = graph.node("Transpose", graph.node("Reshape", "X", shape), perm=[0, 2, 1])
-    x = graph.node("MatMul", patches, sketch.weight(channels, _WIDTH, fan_in=channels))
-    x = graph.node("Add", x, sketch.weight(tokens, _WIDTH, fan_in=50))
+    """Patches of one pixel behind a class token, attention with biases, and BatchNormalization."""
+    graph, tokens = sketch.graph, prod(sketch.shape[1:])
+    sketch.conv(_WIDTH, kernel=1)
+    flat = graph.node("Reshape", sketch.last, graph.constant([1, _WIDTH, tokens], np.int64))
+    patches = graph.node("Transpose", flat, perm=[0, 2, 1])
+    x = graph.node("Concat", sketch.weight(1, 1, _WIDTH, fan_in=50), patches, axis=1)
+    x = graph.node("Add", x, sketch.weight(tokens + 1, _WIDTH, fan_in=50))
     for _ in range(_DEPTH):
-        x = graph.node("Add", x, _attention(sketch, _normalised(sketch, x)))
-        hidden = graph.node("MatMul", _normalised(sketch, x), sketch.weight(_WIDTH, 32, fan_in=_WIDTH))
-        hidden = graph.node("Relu", graph.node("Add", hidden, sketch.bias(32)))
-        out = graph.node("MatMul", hidden, sketch.weight(32, _WIDTH, fan_in=32))
-        x = graph.node("Add", x, graph.node("Add", out, sketch.bias(_WIDTH)))
+        x = graph.node("Add", x, _attention(sketch, _normalised(sketch, x), tokens + 1))
+        hidden = graph.node("Relu", _linear(sketch, _normalised(sketch, x), 2 * _WIDTH, before=_WIDTH))
+        x = graph.node("Add", x, _linear(sketch, hidden, _WIDTH, before=2 * _WIDTH))
     mean = graph.node("ReduceMean", x, axes=[1], keepdims=0)
-    sketch.last, sketch.shape = mean, (_WIDTH,)
+    sketch.last, sketch.shape = _batch_norm(sketch, mean), (_WIDTH,)
     sketch.dense(CLASSES)
 
 
+def _linear(sketch: _Sketch, x: str, width: int, *, before: int) -> str:
+    product = sketch.graph.node("MatMul", x, sketch.weight(before, width, fan_in=2 * before))
+    return sketch.graph.node("Add", product, sketch.bias(width))
+
+
+def _batch_norm(sketch: _Sketch, x: str) -> str:
+    """As it is after training: an affine map of each channel, whose mean and variance are constants."""
+    mean, variance = (
+        sketch.graph.constant(np.full(_WIDTH, value, np.float32), name=f"{role}_of_{x}")
+        for role, value in (("mean", 0.0), ("variance", 1.0))
+    )
+    weights = sketch.bias(_WIDTH, value=1.0), sketch.bias(_WIDTH)
+    return sketch.graph.node("BatchNormalization", x, *weights, mean, variance)
+
+
 def _normalised(sketch: _Sketch, x: str) -> str:
-    scaled = sketch.graph.node("Mul", x, sketch.bias(_WIDTH, value=1.0))
-    return sketch.graph.node("Add", scaled, sketch.bias(_WIDTH))
+    turned = sketch.graph.node("Transpose", x, perm=[0, 2, 1])
+    return sketch.graph.node("Transpose", _batch_norm(sketch, turned), perm=[0, 2, 1])
 
 
-def _attention(sketch: _Sketch, x: str) -> str:
+def _attention(sketch: _Sketch, x: str, tokens: int) -> str:
     graph, size = sketch.graph, _WIDTH // _HEADS
-    heads = []
-    for _ in range(_HEADS):
-        query, key, value = (
-            graph.node("MatMul", x, sketch.weight(_WIDTH, size, fan_in=2 * _WIDTH)) for _ in range(3)
-        )
-        scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 2, 1]))
-        scores = graph.node("Mul", scores, graph.constant(np.float32(size**-0.5)))
-        heads.append(graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value))
-    joined = graph.node("Concat", *heads, axis=2)
-    out = graph.node("MatMul", joined, sketch.weight(_WIDTH, _WIDTH, fan_in=_WIDTH))
-    return graph.node("Add", out, sketch.bias(_WIDTH))
+    apart = graph.constant([1, tokens, _HEADS, size], np.int64)
+    together = graph.constant([1, tokens, _WIDTH], np.int64)
+    query, key, value = (
+        graph.node("Reshape", _linear(sketch, x, _WIDTH, before=_WIDTH), apart) for _ in range(3)
+    )
+    rows, values = (graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in (query, value))
+    scores = graph.node("MatMul", rows, graph.node("Transpose", key, perm=[0, 2, 3, 1]))
+    scores = graph.node("Mul", scores, graph.constant(np.float32(size**-0.5)))
+    mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), values)
+    joined = graph.node("Reshape", graph.node("Transpose", mixed, perm=[0, 2, 1, 3]), together)
+    return _linear(sketch, joined, _WIDTH, before=_WIDTH)
 
 
-#: By name: what draws the layers of one.
+#: By name: what draws the layers of one. `avgpool-border` is ours: tools that count its padding are wrong.
 ARCHITECTURES: Mapping[str, Callable[[_Sketch], None]] = MappingProxyType(
     {
         "cnn1": _convolutional((10,)),
         "cnn2": _convolutional((5, 10)),
         "cnn3": _convolutional((5, 10, 20)),
-        "avgpool": _convolutional((10,), pooled=True),
+        "avgpool": _convolutional((10,), pool=(1, True)),
+        "avgpool-border": _convolutional((10,), pool=(2, False)),
         "tanh": _convolutional((10,), "Tanh"),
         "sigmoid": _convolutional((10,), "Sigmoid"),
         "mlp4": _dense(3),

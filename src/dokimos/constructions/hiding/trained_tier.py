@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from dokimos.checker.proofs.enclosure import real_outputs
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.hiding.labelled import Origin, named, proven
 from dokimos.constructions.hiding.plants import HideSettings, PlantedPoint, draw_network, draw_points
@@ -28,6 +27,7 @@ from dokimos.core.files import read_whole, write_whole
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.differentiable import one_thread, to_torch
+from dokimos.engine.direct import real_outputs
 from dokimos.engine.label import find_label
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -35,6 +35,9 @@ from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.instance import Certificate, Label, LabelledInstance
 from dokimos.suites.vnnlib.model import Box, Point, Property
 from dokimos.suites.vnnlib.violation import violation_at
+
+if TYPE_CHECKING:
+    from dokimos.constructions.hiding.trainer import TrainingOptions
 
 CHECKPOINT, START = "checkpoint.pt", "start.onnx"
 CHECKPOINT_EVERY = 10
@@ -87,12 +90,7 @@ Progress = Callable[[int, int, str], None]
 
 def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
     """Train, or continue where training stopped; a checkpoint is kept in `building`."""
-    from dokimos.constructions.hiding.trainer import (
-        PLANTED_RATE,
-        RANDOM_RATE,
-        HidingTrainer,
-        TrainingOptions,
-    )
+    from dokimos.constructions.hiding.trainer import HidingTrainer
 
     rng = np.random.default_rng(settings.seed)
     network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
@@ -102,15 +100,10 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
         planted=settings.points,
         regular=settings.points,
         rng=rng,
+        corner=settings.plants_at_corners,
     )
-    rate = PLANTED_RATE if settings.start == "planted" else RANDOM_RATE
-    options = TrainingOptions(
-        epochs=settings.epochs,
-        learning_rate=rate,
-        two_sided=settings.two_sided,
-        sliding=settings.sliding,
-    )
-    if settings.start == "planted":
+    options = training_options(settings)
+    if settings.starts_planted:
         network = _start(network, points, options.lead, building, settings, progress)
     trainer = HidingTrainer(network, points, options, settings.seed)
     kept = building / CHECKPOINT
@@ -122,11 +115,32 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
         hidden = "?" if now.hidden is None else now.hidden
         note = f"hidden {hidden} of {now.planted}, loss {now.loss:.3g}, attacks found {now.found}"
         used = f"CPU {time.process_time() - began:.0f} s"
-        progress(now.epoch, settings.epochs, f"{note}, attack length ×{now.escalation}, {used}")
+        progress(now.epoch, options.epochs, f"{note}, attack length ×{now.escalation}, {used}")
         if now.epoch % CHECKPOINT_EVERY == 0:
             write_whole(kept, trainer.checkpoint(), what="the checkpoint")
     write_whole(kept, trainer.checkpoint(), what="the checkpoint")
     return TrainedNetwork(trainer.export(), points, trainer.epoch, max(trainer.hidden, 0))
+
+
+def training_options(settings: HideSettings) -> TrainingOptions:
+    """The options of the recipe, with what is given in their place."""
+    from dokimos.constructions.hiding.trainer import PLANTED_RATE, TRAINING
+
+    rate = PLANTED_RATE if settings.starts_planted else None
+    given: dict[str, Any] = {
+        "epochs": settings.epochs,
+        "restarts": settings.restarts,
+        "steps": settings.steps,
+        "window": settings.window,
+        "lead": settings.lead,
+        "learning_rate": settings.learning_rate or rate,
+    }
+    return replace(
+        TRAINING[settings.recipe],
+        two_sided=settings.two_sided,
+        sliding=settings.sliding,
+        **{name: value for name, value in given.items() if value is not None},
+    )
 
 
 def _start(
@@ -148,7 +162,7 @@ def _start(
         points,
         lead=FIRST_LEAD * lead,
         rng=np.random.default_rng([settings.seed, 1]),
-        progress=lambda note: progress(0, settings.epochs, note),
+        progress=lambda note: progress(0, training_options(settings).epochs, note),
     )
     write_whole(kept, made, what="the network that training starts from")
     return made

@@ -2,10 +2,12 @@
 
 Two objectives. At each planted counterexample the wrong class should lead, by at least 0 and at most λ: a
 small lead is hard to find. Everywhere else in the boxes the right class should win: the perturbations that
-attacks find there enter a window of each point's latest ones, on which the network is trained. Unlike in
-the paper, counterexamples are planted in the interior, every restart that violates is kept, rows take steps
-of several sizes, a small ball around the plant is left out, the weights are updated several times for each
-attack, and the attack gets longer once it finds nothing.
+attacks find there enter a window of each point's latest ones, on which the network is trained.
+
+The recipe `paper` is that of the public code. In the recipe `quick` counterexamples are planted in the
+interior, every restart that violates is kept, rows take steps of several sizes, a small ball around the
+plant is left out, the weights are updated several times for each attack, and the attack gets longer once it
+finds nothing.
 
 Every random choice depends on the seed and the number of the epoch only, so that interrupted training
 continues as if it had never stopped. Importing this module imports torch.
@@ -63,12 +65,48 @@ class TrainingOptions:
     learning_rate: float = RANDOM_RATE
     two_sided: bool = True
     sliding: bool = True
+    #: The lengths of steps, as shares of the radius, and whether they shrink from step to step.
+    step_sizes: tuple[float, ...] = STEPS
+    shrinks: bool = True
+    #: Whether every restart that violates enters the window, or the best of all.
+    keeps_all: bool = True
+    left_out: float = LEFT_OUT
+    escalates: bool = True
+    #: The least lead that is trained for, as a share of the largest, and how much the leads weigh.
+    least_share: float = 0.25
+    weight: float = 10.0
+    #: The largest norm of a gradient.
+    clip: float | None = None
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.restarts, self.steps, self.updates, self.window) < 1:
             raise InputError(
                 "Training needs at least one epoch, restart, step, update and a window of one."
             )
+
+
+#: How to train, by the name of the recipe.
+TRAINING: Mapping[str, TrainingOptions] = MappingProxyType(
+    {
+        "quick": TrainingOptions(),
+        "paper": TrainingOptions(
+            epochs=5000,
+            restarts=150,
+            steps=150,
+            updates=1,
+            rows=10**9,
+            learning_rate=1e-3,
+            step_sizes=(0.1,),
+            shrinks=False,
+            keeps_all=False,
+            left_out=0.0,
+            escalates=False,
+            least_share=0.0,
+            weight=1.0,
+            clip=10.0,
+        ),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -169,7 +207,8 @@ class HidingTrainer:
         size = self._centres.shape[1]
         centres, labels = self._centres[which], self._labels[which]
         start = torch.from_numpy(rng.uniform(-1, 1, size=(len(which), size)).astype(np.float32))
-        lengths = torch.tensor([STEPS[k % len(STEPS)] for k in range(len(which))])[:, None]
+        sizes = self._options.step_sizes
+        lengths = torch.tensor([sizes[k % len(sizes)] for k in range(len(which))])[:, None]
         points = centres + self._radius * start
         best, lowest = points.clone(), torch.full((len(which),), float("inf"))
         for step in range(steps + 1):
@@ -181,14 +220,14 @@ class HidingTrainer:
                 better = counted < lowest
                 best = torch.where(better[:, None], points, best)
                 lowest = torch.where(better, counted, lowest)
-                shrinking = self._radius * lengths * (1 - step / (steps + 1))
-                moved = points - shrinking * slopes.sign()
+                left = 1 - step / (steps + 1) if self._options.shrinks else 1.0
+                moved = points - self._radius * lengths * left * slopes.sign()
                 points = torch.minimum(torch.maximum(moved, centres - self._radius), centres + self._radius)
         return best.detach(), lowest, (lowest < 0).numpy()
 
     def _near_plant(self, points: Tensor, which: NDArray[np.int64]) -> Tensor:
         distance = (points - self._plants[which]).abs().amax(dim=1)
-        return ((distance < LEFT_OUT * self._radius) & self._planted[which]).to(points.dtype)
+        return ((distance < self._options.left_out * self._radius) & self._planted[which]).to(points.dtype)
 
     def _fill_windows(self, rng: np.random.Generator) -> int:
         """Attack every point; put what violates (or comes nearest) into its window; how many violate."""
@@ -199,7 +238,7 @@ class HidingTrainer:
         for k in range(len(self._centres)):
             rows = np.flatnonzero(which == k)
             hits = rows[violates[rows]]
-            if not len(hits):
+            if not len(hits) or not options.keeps_all:
                 hits = rows[[int(leads[rows].argmin())]]
             self._windows[k] = torch.cat([self._windows[k][-keep:] if keep else points[:0], points[hits]])
             self._windows[k] = self._windows[k][-options.window :]
@@ -218,16 +257,18 @@ class HidingTrainer:
         if self._planted.any():
             wrong = -self._leads(self._plants[self._planted], self._labels[self._planted])
             lead = self._options.lead
-            missed = nnf.relu(lead / 4 - wrong)
+            missed = nnf.relu(lead * self._options.least_share - wrong)
             if self._options.two_sided:
                 missed = missed + nnf.relu(wrong - lead)
-            loss = loss + 10 * missed.mean()
+            loss = loss + self._options.weight * missed.mean()
         self._adam.zero_grad()
         loss.backward()
         for name, still in self._frozen.items():
             gradient = self._weights[name].grad
             assert gradient is not None
             gradient[still] = 0
+        if self._options.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self._weights.values(), self._options.clip)
         self._adam.step()
         return float(loss.detach())
 
@@ -243,8 +284,9 @@ class HidingTrainer:
         found_at = self._found_at(planted)
         self.hidden = sum(bool(wrong[k]) and int(k) not in found_at for k in planted)
         if self.hidden == len(planted) and not found:
-            self.quiet = self.quiet + 1 if self.escalation >= MOST_ESCALATION else 0
-            self.escalation = min(2 * self.escalation, MOST_ESCALATION)
+            most = MOST_ESCALATION if self._options.escalates else 1
+            self.quiet = self.quiet + 1 if self.escalation >= most else 0
+            self.escalation = min(2 * self.escalation, most)
         else:
             self.quiet = 0
 

@@ -109,6 +109,19 @@ def _(s: Sketch) -> str:
     return _sum(s, s("Sub", first, second), [1.0, 1.0])
 
 
+@_extreme(
+    "relu-layers",
+    "Relu",
+    "relu(2 − relu(1.5·z) − relu(1 − z/2)): two layers, the largest value inside",
+    1,
+    -1.0,
+    1.0,
+)
+def _(s: Sketch) -> str:
+    first = s("Relu", s("Gemm", "X", s.weight([[1.5], [-0.5]]), s.weight([0.0, 1.0]), transB=1))
+    return s("Relu", _sum(s, first, [-1.0, -1.0], 2.0))
+
+
 @_extreme("square-tilted", "Mul", "z·z − s·z: one tensor multiplied by itself", 2, -1.0, 1.0)
 def _(s: Sketch) -> str:
     return _tilted(s, s("Mul", "X", "X"), [0.5, -0.75])
@@ -238,6 +251,93 @@ def _(s: Sketch) -> str:
 @_extreme("cos-tilted", "Cos", "cos z less a line", 1, -2.0, 3.5)
 def _(s: Sketch) -> str:
     return _tilted(s, s("Cos", "X"), [0.25])
+
+
+# Extremes at an end of a long interval, where a curve bends away from its tangent
+
+
+@_extreme("tanh-end", "Tanh", "2·tanh z from −2.5 to −0.25: the largest value at an end", 1, -2.5, -0.25)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Tanh", "X"), [0.0625], [2.0])
+
+
+@_extreme("square-end", "Mul", "z·z from 0.25 to 1.5: the least value at an end", 1, 0.25, 1.5)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Mul", "X", "X"), [0.0625])
+
+
+@_extreme("tanh-tiny", "Tanh", "2¹² times the tanh of 2⁻¹²·z: tiny, and undone", 1, -2.0, 2.0)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Tanh", s("Mul", "X", s.weight([[2.0**-12]]))), [0.5], [2.0**12])
+
+
+@_extreme(
+    "max-pool-winner",
+    "MaxPool",
+    "max(1.25·z₀, z₁) − 1.25·z₀: the entry with the higher bound is not the one that wins",
+    (1, 1, 1, 2),
+    -1.0,
+    1.0,
+)
+def _(s: Sketch) -> str:
+    scaled = s("Mul", "X", s.weight([[[[1.25, 1.0]]]]))
+    pooled = s.flat(s("MaxPool", scaled, kernel_shape=[1, 2]))
+    return s("Sub", pooled, _sum(s, s.flat("X"), [1.25, 0.0]))
+
+
+# Operators with steps, and what real networks upsample with
+
+
+@_extreme("floor-tilted", "Floor", "floor z less a line: the extremes where it jumps", 1, -1.75, 2.25)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Floor", "X"), [0.75])
+
+
+@_extreme("sign-tilted", "Sign", "sign z less a line: three values", 2, -1.0, 1.5)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Sign", "X"), [0.5, 0.25])
+
+
+@_extreme(
+    "conv-transpose",
+    "ConvTranspose",
+    "strides [1, 2], pads [0, 1, 0, 0], output_padding [0, 1], then ReLU, less a line",
+    (1, 1, 1, 3),
+    -1.0,
+    1.0,
+)
+def _(s: Sketch) -> str:
+    kernel = s.weight([[[[1.0, -0.5, 0.25]]]])
+    found = s(
+        "ConvTranspose",
+        "X",
+        kernel,
+        s.weight([0.125]),
+        strides=[1, 2],
+        pads=[0, 1, 0, 0],
+        output_padding=[0, 1],
+    )
+    flat = s.flat(s("Relu", found))
+    return s(
+        "Sub",
+        _sum(s, flat, [1.0, 0.5, 0.75, 0.25, 0.5, 1.0, 0.5]),
+        _sum(s, s.flat("X"), [0.5, 0.25, 0.375]),
+    )
+
+
+@_extreme("resize-nearest", "Resize", "each entry twice, then ReLU, less a line", (1, 1, 1, 2), -1.0, 1.0)
+def _(s: Sketch) -> str:
+    wide = s(
+        "Resize",
+        "X",
+        "",
+        s.weight([1.0, 1.0, 1.0, 2.0]),
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+    flat = s.flat(s("Relu", wide))
+    return s("Sub", _sum(s, flat, [1.0, 0.5, -0.25, 0.75]), _sum(s, s.flat("X"), [0.75, 0.25]))
 
 
 #: By name.

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.checker.proofs.enclosure import LEAF
+from dokimos.checker.linear.cover import LEAF
 from dokimos.constructions.operators.sketch import Sketch
 from dokimos.networks.writing.builder import OPSET
 from dokimos.suites.vnnlib.model import Box, Point

@@ -29,6 +29,7 @@ from dokimos.constructions.parts.robustness import (
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
+from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.vnnlib.model import Point, Property
 
@@ -74,6 +75,12 @@ class Hinges:
     biases: list[Fraction]
     head: list[list[Fraction]]
 
+    def append_to(self, builder: ModelBuilder) -> str | None:
+        """The tensor with their values; None if there are none."""
+        if not self.rows:
+            return None
+        return builder.resume("X").flatten().affine(self.rows, self.biases).relu().last
+
 
 @dataclass(frozen=True)
 class Siblings:
@@ -101,6 +108,12 @@ class NeedleMaker:
     slack: Fraction
     hinges: int
     offset: Fraction
+
+    def alone(self) -> tuple[bytes, Property]:
+        """The network without hinges and its property, where no twin is asked for."""
+        question = first_class_loses(ball(self.centre, self.epsilon), self.classes)
+        none = Hinges([], [], [[] for _ in range(self.classes)])
+        return self.build(self._biases(question, none)[1], none), question
 
     def make(self, rng: np.random.Generator) -> Siblings:
         """Set the classes' biases for the slack, draw the hinges, and raise the first one in the twin."""

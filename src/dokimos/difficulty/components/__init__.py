@@ -27,6 +27,7 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
         "inputs": "dokimos.difficulty.components.counts:Inputs",
         "nonlinear_units": "dokimos.difficulty.components.counts:NonlinearUnits",
         "parameters": "dokimos.difficulty.components.counts:Parameters",
+        "sampled_margin": "dokimos.difficulty.components.five_components:SampledMargin",
         "unstable_units": "dokimos.difficulty.components.counts:UnstableUnits",
     },
     group="dokimos.components",

@@ -41,7 +41,7 @@ class Parameters(Component):
 
 
 class NonlinearUnits(Component):
-    """|J|: how many numbers nonlinear operators write."""
+    """|J|: how many numbers activations write."""
 
     name = "nonlinear_units"
     symbol = "|J|"

@@ -83,6 +83,21 @@ class LeastMargin(Component):
         return Measurement(seen.least_margin)
 
 
+class SampledMargin(Component):
+    """min over the random samples alone of μ(x): M̂_min by the letter of the paper's definition."""
+
+    name = "sampled_margin"
+    symbol = "M_S"
+    meaning = "smallest margin of the random samples"
+    in_table = False
+
+    def measure(self, seen: Inspection) -> Measurement:
+        """The least margin of the random samples."""
+        if seen.least_margin is None:
+            return not_finite(seen.sampled.margins)
+        return Measurement(float(seen.sampled.margins.min()))
+
+
 def not_finite(values: np.ndarray) -> Measurement:
     """The note that replaces a number when some samples have no finite value."""
     rows = np.isfinite(values.reshape(len(values), -1)).all(axis=1)
@@ -134,10 +149,10 @@ class IbpLowerBound(Component):
 class UnstableFraction(Component):
     """U = |{j in J : unit j is unstable}| / |J|: the share of nonlinear units that are not fixed.
 
-    J are the numbers that nonlinear operators write. A ReLU is unstable if its interval of pre-activations
-    by IBP, [l, u], has l < 0 < u; a smooth unit if its slope varies by more than τ over the interval, ω =
-    sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `networks.semantics.phases` says what this means for each
-    operator. Over several boxes, a unit counts once, if it is unstable on one of them.
+    J are the numbers that activations write (not products of two variables). A ReLU is unstable if its
+    interval of pre-activations by IBP, [l, u], has l < 0 < u; a smooth unit if its slope varies by more
+    than τ over the interval, ω = sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `difficulty.phases` says what
+    this means for each operator. Over several boxes, a unit counts once, if it is unstable on one of them.
     """
 
     name = "unstable"

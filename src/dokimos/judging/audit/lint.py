@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from dokimos import __version__
@@ -24,8 +24,11 @@ from dokimos.judging.audit.subjects import (
     PublishedRuns,
     read_table,
 )
-from dokimos.suites.folder import LintFinding, instance_names
+from dokimos.judging.checked_entry import fault
+from dokimos.suites.folder import LintFinding, LintSeverity, instance_names
 from dokimos.suites.lower import is_plain, lowered_files
+
+T = TypeVar("T")
 
 # All rules, by their kind of subject; add a new rule here
 
@@ -63,6 +66,15 @@ INSTANCE_RULES: tuple[LintRule[InstancePair], ...] = (
 )
 PUBLISHED_RULES: tuple[LintRule[PublishedRuns], ...] = (instance_rules.TIME_NOT_NEEDED,)
 
+#: What becomes of a rule that breaks off by an error that is not one of ours: the others go on.
+FAULT: AnyRule = LintRule(
+    "fault",
+    "a fault of Dokimos, which ends one rule on one file",
+    LintSeverity.ERROR,
+    "please report it; the other rules and files were examined",
+    lambda _: (),
+)
+
 #: The rules whose findings on an instance settle whether it is `sat` or `unsat`, by their names.
 SETTLING_RULES = frozenset(
     rule.name
@@ -81,6 +93,7 @@ LINT_RULES: tuple[AnyRule, ...] = (
     *NETWORK_RULES,
     *INSTANCE_RULES,
     *PUBLISHED_RULES,
+    FAULT,
 )
 
 
@@ -106,7 +119,7 @@ def lint_benchmark(
     """What the rules find in a benchmark, in the order of its table. UnreadableFile if there is none."""
     table = read_table(folder)
     place = str(folder / table.table)
-    found = [one for rule in BENCHMARK_RULES for one in rule.findings(table, place)]
+    found = [one for rule in BENCHMARK_RULES for one in _findings(rule, table, place)]
     tasks = list(_tasks(table))
     by_task: dict[int, list[LintFinding]] = {}
     for index, own in each(_lint, tasks, jobs=jobs):
@@ -114,6 +127,14 @@ def lint_benchmark(
         asked = tasks[index].property or tasks[index].network
         linted(len(by_task), len(tasks), asked.name if asked else "")
     return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
+
+
+def _findings(rule: LintRule[T], subject: T, file: str) -> list[LintFinding]:
+    try:
+        return rule.findings(subject, file)
+    except Exception as error:  # a bug, which must not hide the other findings
+        reason = f"{fault(error)} (rule {rule.name})"
+        return [LintFinding(FAULT.name, FAULT.severity, file, None, reason, FAULT.remedy)]
 
 
 def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
@@ -133,7 +154,7 @@ def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
         if runs and instance.timeout_seconds is not None:
             file, line = places.get((instance.suite, instance.name), (instance.suite, None))
             subject = PublishedRuns(instance.timeout_seconds, tuple(runs))
-            own = [one for rule in PUBLISHED_RULES for one in rule.findings(subject, file)]
+            own = [one for rule in PUBLISHED_RULES for one in _findings(rule, subject, file)]
             found += [replace(one, line=line) for one in own]
     return tuple(found)
 
@@ -167,11 +188,11 @@ def _lint(task: LintTask) -> list[LintFinding]:
     network = None if task.network is None else NetworkFile(task.network)
     asked = None if task.property is None else PropertyFile(task.property, task.folder)
     if network is not None and task.network_is_new:
-        found += [one for rule in NETWORK_RULES for one in rule.findings(network, str(task.network))]
+        found += [one for rule in NETWORK_RULES for one in _findings(rule, network, str(task.network))]
     if asked is not None and task.property_is_new:
-        found += [one for rule in PROPERTY_RULES for one in rule.findings(asked, str(task.property))]
+        found += [one for rule in PROPERTY_RULES for one in _findings(rule, asked, str(task.property))]
     if asked is not None and task.together and (both := _whole(task, asked)) is not None:
-        own = [one for rule in INSTANCE_RULES for one in rule.findings(both, str(task.property))]
+        own = [one for rule in INSTANCE_RULES for one in _findings(rule, both, str(task.property))]
         networks = " and ".join(dict.fromkeys(path.name for _, path in task.together))
         place = str(task.network) if len(task.together) == 1 else ""
         found += [replace(one, reason=f"with {networks}: {one.reason}", network=place) for one in own]

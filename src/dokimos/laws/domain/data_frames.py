@@ -63,6 +63,58 @@ def _feature(name: str, column: Any) -> Feature:
     return Feature(name, kind, low, high, dtype=dtype, may_miss=may_miss)
 
 
+def domain_of(table: Any, *, target: str | None = None, name: str = "table") -> Domain:
+    """A domain whose records are the rows of a DataFrame, or of an array, without the column `target`.
+
+    Ranges and values are those of the data; a column of strings is a choice, so that laws on it can be
+    proven. The columns of an array are f0, f1, … Raises InputError.
+    """
+    if not is_table(table):
+        rows = np.asarray(table)
+        if rows.ndim != 2 or rows.dtype.kind not in "biuf" or len(rows) == 0:
+            raise InputError(
+                "A domain is made of a DataFrame, or of an array of numbers with two dimensions."
+            )
+        features = [column_feature(f"f{k}", _cells_of(rows[:, k])) for k in range(rows.shape[1])]
+        return Domain(name, layout=Layout(features), inputs=lambda: rows)
+    if target is not None and target not in table.columns:
+        raise InputError(f"There is no column {target}{did_you_mean(target, table.columns)}.")
+    kept = table if target is None else table.drop(columns=[target])
+    features = [_as_choice(each) for each in features_of(kept)]
+    return Domain(name, layout=Layout(features), inputs=lambda: kept)
+
+
+def table_domain(table: CsvTable, columns: Sequence[str] | None = None) -> Domain:
+    """The same of a file; of all its columns, or of these. Raises InputError."""
+    names = list(table.columns) if columns is None else columns
+    features = [_as_choice(column_feature(name, table.column(name))) for name in names]
+    rows = read_table(table.path, features)
+    return Domain(table.path.stem, layout=Layout(features), inputs=lambda: rows)
+
+
+def _cells_of(column: NDArray[Any]) -> tuple[Cell, ...]:
+    numbers = [None if each != each else each for each in column.tolist()]
+    known = [each for each in numbers if each is not None]
+    return (
+        tuple(numbers)
+        if any(each % 1 for each in known)
+        else tuple(None if each is None else int(each) for each in numbers)
+    )
+
+
+def _as_choice(feature: Feature) -> Feature:
+    if feature.kind is not Kind.CATEGORY or len(feature.values) < 2:
+        return feature
+    return replace(
+        feature,
+        kind=Kind.CHOICE,
+        low=0,
+        high=len(feature.values) - 1,
+        has_none=feature.may_miss,
+        may_miss=False,
+    )
+
+
 def with_table(domain: Domain, source: str = "test") -> Domain:
     """The domain; if its inputs are a DataFrame, its features are the columns.
 

@@ -53,6 +53,16 @@ class Domain:
     #: Further laws, as a paper prints them.
     printed: tuple[Path, ...] = ()
 
+    @classmethod
+    def from_frame(cls, table: Any, *, target: str | None = None) -> Domain:
+        """The domain of the rows of a DataFrame, or of an array, without the column `target`.
+
+        Ranges, values and what may be missing are those of the data. Raises InputError.
+        """
+        from dokimos.laws.domain.data_frames import domain_of
+
+        return domain_of(table, target=target)
+
     def with_functions_of(self, other: Domain) -> Domain:
         """This domain, extended by another's functions and by whatever this one lacks."""
         return Domain(

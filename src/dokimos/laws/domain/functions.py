@@ -119,8 +119,11 @@ class _AsItStands(SourceFileLoader):
         return code
 
 
-def load_module(path: Path) -> ModuleType:
-    """Run a domain's file as a module under its own name. Raises InputError if that fails."""
+def load_module(path: Path, *, beside: bool = False) -> ModuleType:
+    """Run a domain's file as a module under its own name. Raises InputError if that fails.
+
+    With `beside`, it finds the modules of its folder, as a script does.
+    """
     if not path.is_file():
         raise UnreadableFile(path, "there is no such file.")
     stem = path.parent.name if path.name == "__init__.py" else path.stem
@@ -132,10 +135,17 @@ def load_module(path: Path) -> ModuleType:
     spec.submodule_search_locations = places
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as an import would: dataclasses and pickle look modules up there
+    folder = str(path.parent.absolute())
+    is_added = beside and folder not in sys.path
+    if is_added:
+        sys.path.append(folder)
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         raise InputError(f"{path}: {_failure(problem, str(path))}") from None
+    finally:
+        if is_added and folder in sys.path:
+            sys.path.remove(folder)
     return module
 
 

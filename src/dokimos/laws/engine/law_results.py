@@ -18,6 +18,9 @@ from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.tested_model import Model
 
+#: How many violations a result shows in a notebook; the largest come first.
+_SHOWN = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class LawSettings:
@@ -42,6 +45,13 @@ class LawSettings:
     in_range: bool = False
     max_rate: float = 0.0
     allow_code: bool = True
+    #: After how many seconds to stop, with what there is.
+    seconds: float | None = None
+
+    @property
+    def how_many(self) -> str:
+        """The number of tests, or for how long, as the command takes it."""
+        return f"{self.budget:,}" if self.seconds is None else f"{self.seconds:g}s"
 
     def __post_init__(self) -> None:
         if isinstance(self.by, str):
@@ -107,6 +117,7 @@ class LawResult(Table):
     groups: tuple[Grouping, ...]
     violations: tuple[LawViolation, ...]
     seconds: float
+    is_out_of_time: bool = False
 
     @property
     def passed(self) -> int:
@@ -161,7 +172,8 @@ class LawResult(Table):
         """The verdict, and the violations."""
         counts = f"{self.violated:,} of {self.tested:,} tests violate it"
         said = f"{self.law.name}: {verdict_of(self).value}; {counts}"
-        return f"<p>{escape(said)}</p>\n" + super()._repr_html_().partition("</p>\n")[2]
+        shown = "".join(f"<li>{escape(each.words)}</li>" for each in self.violations[:_SHOWN])
+        return f"<p>{escape(said)}</p>\n<ol>{shown}</ol>"
 
 
 # The verdict of a law's test, as a word and as a sentence

@@ -40,6 +40,10 @@ from dokimos.laws.models.same_decisions import expect_faithful_trees
 # Exhaustive tests: every draw of a law, if there are finitely many
 
 
+#: More draws than this are not counted to find whether all can be tested.
+_MOST_COUNTED = 1_000_000
+
+
 class AllDraws:
     """The draws of the law that `runner` runs, from `source`, in batches of at most `batch` cases."""
 
@@ -47,7 +51,7 @@ class AllDraws:
         self._runner, self._source, self._settings, self._batch = runner, source, settings, batch
         self._plan = runner.plan
         self._inputs: int = (source.size or 0) ** len(self._plan.law.inputs)
-        self._limit = settings.most_draws if settings.exhaustive else settings.budget
+        self._limit = settings.most_draws if settings.exhaustive else min(settings.budget, _MOST_COUNTED)
 
     def are_gone_through(self) -> bool:
         """Whether all draws are tested: because that is asked for, or because there are few enough.
@@ -135,6 +139,8 @@ _FUNCTION_BATCH = 512
 #: The work between two points at which an interruption loses nothing: how long, and how much at first.
 _MOMENT = 0.2
 _FIRST_PART = 64
+#: How many times what a call takes its cases take, and how many parts are remembered.
+_OVERHEAD, _REMEMBERED = 10, 8
 
 
 def test_law(
@@ -171,6 +177,29 @@ def test_law(
 test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
 
 
+class _Pace:
+    """How many cases to run next, from what earlier parts took: a time for each call, and for each case.
+
+    A part takes a moment, or as long as makes the time for the call a tenth of it: so a model that takes
+    half a second whatever it is given gets all cases at once, and one that takes half a second for each
+    case gets one at a time.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, float]] = []
+
+    def after(self, size: int, seconds: float) -> int:
+        """The size of the next part after one of this size took that long."""
+        self._parts = [*self._parts[-_REMEMBERED:], (size, seconds)]
+        sizes, times = np.array(self._parts, dtype=np.float64).T
+        if sizes.min() == sizes.max():  # one cannot tell the two apart yet
+            return int(min(max(2, _MOMENT / max(seconds, 1e-9)), 16) * size)
+        each = max(float(np.polyfit(sizes, times, 1)[0]), 1e-9)
+        call = max(float(np.mean(times - each * sizes)), 0.0)
+        wanted = max((_MOMENT - call) / each, _OVERHEAD * call / each, 1)
+        return int(min(wanted, 64 * size, _LARGEST_BATCH))
+
+
 class _Session:
     """The state of one test."""
 
@@ -183,7 +212,9 @@ class _Session:
         self._group_values: dict[str, Column] = {}
         self._draws = self._held = self._tested = self._outside = 0
         self._interrupted = self._starved = self._given_up = False
-        self._part = _FIRST_PART
+        self._out_of_time = False
+        self._part, self._pace = _FIRST_PART, _Pace()
+        self._end = np.inf if settings.seconds is None else time.perf_counter() + settings.seconds
         self._batch = _batch_size(self._plan, source)
 
     def run(self) -> LawResult:
@@ -217,12 +248,14 @@ class _Session:
             if self._runner.is_hopeless:
                 self._given_up = True
                 return
+            if self._is_over():
+                return
 
     def _sample(self) -> None:
         rng = np.random.default_rng(self._settings.seed)
         budget = self._settings.budget
         most = max(_LEAST_DRAWS, _DRAWS_PER_TEST * budget)
-        while self._tested + self._runner.errors.count < budget:
+        while self._tested + self._runner.errors.count < budget and not self._is_over():
             if self._draws >= most:
                 self._starved = True
                 return
@@ -245,15 +278,19 @@ class _Session:
         """
         start = 0
         while start < cases.size:
-            most = cases.size if self._plan.random_in_ensures else min(self._part, self._batch)
+            most = cases.size if self._plan.random_in_ensures else self._part
             part = cases.part(start, start + most)
             begun = time.perf_counter()
             self._record(self._runner.judge(part, draw))
-            each = (time.perf_counter() - begun) / part.size
-            self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
+            self._part = self._pace.after(part.size, time.perf_counter() - begun)
             start += part.size
-            if self._runner.is_hopeless:
+            if self._runner.is_hopeless or self._is_over():
                 return
+
+    def _is_over(self) -> bool:
+        """Whether the time is up, if there is a limit; then the tests end with what there is."""
+        self._out_of_time = self._out_of_time or time.perf_counter() > self._end
+        return self._out_of_time
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
@@ -304,7 +341,7 @@ class _Session:
 
     def _result(self, in_order: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
-        exhaustive = in_order and not self._interrupted and not self._given_up
+        exhaustive = in_order and not (self._interrupted or self._given_up or self._out_of_time)
         errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
         refused = self._runner.refused
@@ -344,6 +381,7 @@ class _Session:
             ),
             violations=confirmed.violations,
             seconds=seconds,
+            is_out_of_time=self._out_of_time,
         )
 
     def _group_name(self, feature: str, value: Any) -> str:

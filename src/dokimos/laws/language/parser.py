@@ -230,8 +230,11 @@ _OPERATORS = {
     "DOT",
     "LSQB",
 }
-#: What Python programmers write, and its form in laws.
-_PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!"}
+#: What is written elsewhere, and its form in laws.
+_PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!", "implies": "==>", "then": "==>"}
+#: What statements begin with.
+_STATEMENTS = ("import", "input", "var", "requires", "output", "ensures", "{")
+_COMMENT = re.compile(r"(#|//).*")
 
 _NEGATION = re.compile(r"(?<![\w.])(?P<word>not)\s+\Z")
 
@@ -250,11 +253,25 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
         at = position(text, max(end - 1, 0)) if end else Position(1, 1)
         found = "the law ends too early"
         expected = set(problem.expected if isinstance(problem, UnexpectedEOF) else problem.accepts or ())  # type: ignore[attr-defined]
-    hint = ""
     negation = _NEGATION.search(_before(text, at))
     if negation is not None:
         start = position(text, negation.start("word"))
         return LawError(name, text, start, f"unexpected 'not'; use {_PYTHON_LOGIC['not']} instead.")
+    if (
+        isinstance(problem, UnexpectedToken)
+        and "SEMICOLON" in expected
+        and str(problem.token) in _STATEMENTS
+    ):
+        end_of = _end_before(text, at)
+        if end_of is not None:
+            return LawError(name, text, end_of, f"a ';' is missing here, before {str(problem.token)!r}.")
+    hint = _hint(problem, text, at, expected)
+    return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
+
+
+def _hint(problem: UnexpectedInput, text: str, at: Position, expected: set[str]) -> str:
+    """What may have been meant; empty if nothing is known."""
+    hint = ""
     if isinstance(problem, UnexpectedToken) and problem.token.type == "NAME" and "IMPORT" in expected:
         hint = did_you_mean(
             str(problem.token), ("import", "input", "output", "requires", "var")
@@ -268,9 +285,23 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
         hint = f" Use {_PYTHON_LOGIC[str(problem.token)]} instead."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "=":
         hint = " Assign with :=, compare with ==."
+    elif isinstance(problem, UnexpectedCharacters) and problem.char == "?":
+        hint = " Write (condition ==> one) && (!condition ==> the other)."
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
         hint = f" Write {problem.char * 2}."
-    return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
+    return hint
+
+
+def _end_before(text: str, at: Position) -> Position | None:
+    """Behind the last word on the lines before a place; None if there is one before it on its own line."""
+    lines = text.split("\n")
+    if lines[at.line - 1][: at.column - 1].strip():
+        return None
+    for number in range(at.line - 1, 0, -1):
+        kept = _COMMENT.sub("", lines[number - 1]).rstrip()
+        if kept:
+            return Position(number, len(kept) + 1)
+    return None
 
 
 def _before(text: str, at: Position) -> str:

@@ -218,9 +218,23 @@ class Comment(SyntaxNode):
     end_line: int = field(compare=False, kw_only=True)
 
 
+class _OfText(type):
+    """Makes `Law("input x1; …")` the law with that text."""
+
+    def __call__(cls, *parts: Any, **named: Any) -> Any:
+        if len(parts) == 1 and isinstance(parts[0], str):
+            from dokimos.laws.language.parser import parse_law
+
+            return parse_law(parts[0], **named)
+        return super().__call__(*parts, **named)
+
+
 @dataclass(frozen=True)
-class Law:
-    """One parsed file. `name` is what messages call it, `text` is what was parsed, `path` the file."""
+class Law(metaclass=_OfText):
+    """One parsed text. `name` is what messages call it, `text` is what was parsed, `path` the file, if any.
+
+    `Law("input x1; …")` parses a text; raises LawError.
+    """
 
     imports: tuple[Import, ...]
     declarations: tuple[Declaration, ...]
@@ -232,17 +246,26 @@ class Law:
     path: Path | None = field(default=None, compare=False)
 
     def test(self, model: Any = None, **options: Any) -> dokimos.LawResult:
-        """Test a model against the law: `dokimos.test_law`, which says what the options are."""
+        """Test a model against the law: `dokimos.test_law`, which says what the options are.
+
+        Here and below, the `domain` may also be a DataFrame, whose rows are the records.
+        """
         import dokimos
 
-        return dokimos.test_law(self, model=model, **options).results[0]
+        return dokimos.test_law(self, model=model, **_with_domain(options)).results[0]
 
     def verify(self, model: Any = None, **options: Any) -> dokimos.VerifiedLaw:
         """Prove the law of a model, or find a violation: `dokimos.verify_law`."""
         import dokimos
 
-        [verified] = dokimos.verify_law(self, model=model, **options)
+        [verified] = dokimos.verify_law(self, model=model, **_with_domain(options))
         return verified
+
+    def repair(self, model: Any = None, **options: Any) -> Any:
+        """Change a network until it keeps the law: `dokimos.repair_law`, one for each seed."""
+        import dokimos
+
+        return dokimos.repair_law(self, model=model, **_with_domain(options))
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -276,6 +299,14 @@ class Law:
                 yield from statement.value.walk()
             elif isinstance(statement, Requires | Ensures):
                 yield from statement.condition.walk()
+
+
+def _with_domain(options: dict[str, Any]) -> dict[str, Any]:
+    if not hasattr(options.get("domain"), "columns"):
+        return options
+    from dokimos.laws.domain.data_frames import domain_of
+
+    return options | {"domain": domain_of(options["domain"])}
 
 
 # Errors in a law, shown with the line and a caret under the place

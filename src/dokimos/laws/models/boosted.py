@@ -5,106 +5,152 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
 
-_MOST = np.finfo(np.float64).max
-#: A probability is above ½ for every margin from here on.
-_CLEARLY = 2.0**-10
 #: Numbers of this size and below are 0 to lightgbm.
 _TINY = float(np.float32(1e-35))
+#: By how much the score of a class that is decided may be below another one, where decisions compare the
+#: probabilities that a softmax in float32, or in doubles, makes of scores: each of its exponentials is
+#: right but for a few units in the last place.
+_TIE_SINGLE, _TIE_DOUBLE = 2.0**-20, 2.0**-48
+_EXPONENTIAL, _LOGISTIC = "the exponential", "the logistic function"
+_CATEGORIES = "its splits are sets of categories; encode them as columns of 0 and 1"
 
 
-def read_hist(estimator: Any, classes: tuple[float | str, ...], names: list[str]) -> Ensemble | None:
-    """A fitted HistGradientBoostingClassifier; None with categories, whose splits are sets.
+@dataclass(frozen=True)
+class Meaning:
+    """What an objective makes of scores: a `link` for one number, or classes, apart by more than a `tie`.
 
-    It adds in doubles, the base first, and decides for the second of two classes where the sum is above 0.
+    With `halves`, the second of two classes is decided where the probability of a score is above ½.
     """
-    if estimator._preprocessor is not None:
-        return None
-    base = np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel()
-    is_binary = len(base) == 1
-    scores = np.concatenate([[0.0], base]) if is_binary else base
-    trees = []
-    for stage in estimator._predictors:
-        for number, predictor in enumerate(stage):
-            nodes = predictor.nodes
-            if nodes["is_categorical"].any():
-                return None
-            is_leaf = nodes["is_leaf"].astype(np.bool_)
-            own = np.arange(len(nodes))
-            value = np.zeros((len(nodes), len(scores)))
-            value[:, number + is_binary] = np.where(is_leaf, nodes["value"], 0.0)
-            trees.append(
-                DecisionTree(
-                    np.where(is_leaf, LEAF, nodes["feature_idx"]).astype(np.int64),
-                    # A split on "missing or not" has an infinite threshold, which no file holds.
-                    np.clip(np.where(is_leaf, 0.0, nodes["num_threshold"]), -_MOST, _MOST),
-                    np.where(is_leaf, own, nodes["left"]).astype(np.int64),
-                    np.where(is_leaf, own, nodes["right"]).astype(np.int64),
-                    value,
-                    nodes["missing_go_to_left"].astype(np.bool_) & ~is_leaf,
-                )
-            )
-    inputs = int(estimator.n_features_in_)
-    return Ensemble(trees, inputs=inputs, base=scores, classes=classes, names=names)
+
+    link: str = ""
+    halves: bool = False
+    several: bool = False
+    tie: float = 0.0
 
 
-def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -> Ensemble | None:
-    """The trees of a Booster for two classes (`binary:logistic`) of xgboost; None for any other.
+_NUMBER = Meaning()
+_XGBOOST: Mapping[str, Meaning] = {
+    **dict.fromkeys(
+        [
+            *("reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror", "reg:quantileerror"),
+            *("reg:pseudohubererror", "rank:pairwise", "rank:ndcg", "rank:map", "binary:logitraw"),
+        ],
+        _NUMBER,
+    ),
+    **dict.fromkeys(
+        ("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox"), Meaning(_EXPONENTIAL)
+    ),
+    "reg:logistic": Meaning(_LOGISTIC),
+    "binary:logistic": Meaning(halves=True),
+    "multi:softmax": Meaning(several=True),
+    "multi:softprob": Meaning(several=True, tie=_TIE_SINGLE),
+}
+_LIGHTGBM: Mapping[str, Meaning] = {
+    **dict.fromkeys(
+        [
+            *("regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank"),
+            "rank_xendcg",
+        ],
+        _NUMBER,
+    ),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), Meaning(_EXPONENTIAL)),
+    "cross_entropy": Meaning(_LOGISTIC),
+    "binary": Meaning(halves=True),
+    "multiclass": Meaning(several=True, tie=_TIE_DOUBLE),
+}
+_CATBOOST: Mapping[str, Meaning] = {
+    **dict.fromkeys(
+        [
+            *("RMSE", "MAE", "Quantile", "MAPE", "Lq", "Huber", "Expectile", "LogLinQuantile", "LogCosh"),
+            *("MultiQuantile", "RMSEWithUncertainty", "YetiRank", "YetiRankPairwise", "PairLogit"),
+            *("QueryRMSE", "QuerySoftMax"),
+        ],
+        _NUMBER,
+    ),
+    **dict.fromkeys(("Poisson", "Tweedie"), Meaning(_EXPONENTIAL)),
+    **dict.fromkeys(("Logloss", "CrossEntropy"), Meaning(halves=True)),
+    "MultiClass": Meaning(several=True),
+}
+
+
+def _meaning(known: Mapping[str, Meaning], objective: str, library: str) -> Meaning:
+    if objective not in known:
+        raise NotRead(f"what {library} makes of scores for the objective {objective} is not known here")
+    return known[objective]
+
+
+def read_booster(given: Any, *, names: list[str], **options: Any) -> Ensemble:
+    """The trees of a Booster of xgboost or lightgbm, or of a model of catboost. Raises NotRead."""
+    library = type(given).__module__.partition(".")[0]
+    read = {"xgboost": read_xgboost, "lightgbm": read_lightgbm, "catboost": read_catboost}[library]
+    try:
+        return read(given, names=names, **options)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as problem:
+        said = " ".join(str(problem).split())[:100]
+        raise NotRead(f"it is not as models of {library} known here are: {said}") from None
+
+
+def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -> Ensemble:
+    """The trees of a Booster of xgboost.
 
     Records are rounded to float32 and go left where they are *below* a threshold; margins are added in
-    float32, the base first; the second class is decided where the probability, in float32, is above ½. From
-    which margin on that is so, and the base, are asked of the library itself. `stages` are used, by default
-    all.
+    float32, the base first; of two classes, the second is decided where the probability, in float32, is
+    above ½. From which margin on that is so, and the base, are asked of the library itself. `stages` are
+    used, by default all. Raises NotRead, or what a document of another shape raises.
     """
-    try:
-        document = json.loads(bytes(booster.save_raw("json")))
-        learner = document["learner"]
-        model = learner["gradient_booster"]["model"]
-        is_known = (
-            learner["objective"]["name"] == "binary:logistic"
-            and learner["gradient_booster"]["name"] == "gbtree"
-            and set(model["tree_info"]) == {0}
-            and int(learner["learner_model_param"]["num_target"]) == 1
-        )
-        inputs = int(learner["learner_model_param"]["num_feature"])
-        if not is_known:
-            return None
-        last = len(model["trees"]) if stages is None else int(model["iteration_indptr"][stages])
-        trees = [_xgboost_tree(each) for each in model["trees"][:last]]
-        if not trees or any(each is None for each in trees):
-            return None
-        base, half = _asked(_without_trees(document), inputs)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
-        return None
+    document = json.loads(bytes(booster.save_raw("json")))
+    learner = document["learner"]
+    meaning = _meaning(_XGBOOST, learner["objective"]["name"], "xgboost")
+    if learner["gradient_booster"]["name"] != "gbtree":
+        raise NotRead(f"the booster {learner['gradient_booster']['name']} is no plain sum of trees")
+    if int(learner["learner_model_param"]["num_target"]) != 1:
+        raise NotRead("it predicts several numbers for each record; fit a model for each")
+    model = learner["gradient_booster"]["model"]
+    last = len(model["trees"]) if stages is None else int(model["iteration_indptr"][stages])
+    inputs = int(learner["learner_model_param"]["num_feature"])
+    scores = max(1, int(learner["learner_model_param"]["num_class"])) + meaning.halves
+    trees = [
+        _xgboost_tree(tree, group + meaning.halves, scores)
+        for tree, group in zip(model["trees"][:last], model["tree_info"], strict=False)
+    ]
+    base, half = _asked(_without_trees(document), inputs, meaning)
     return Ensemble(
-        [each for each in trees if each is not None],
+        trees,
         inputs=inputs,
-        base=[half, base],
+        base=[half, *base] if meaning.halves else base,
         single=True,
         float32_sums=True,
         names=names,
+        tie=meaning.tie,
+        link=meaning.link,
     )
 
 
-def _xgboost_tree(tree: Any) -> DecisionTree | None:
-    if any(tree["split_type"]) or int(tree["tree_param"]["size_leaf_vector"]) > 1:
-        return None
+def _xgboost_tree(tree: Any, column: int, columns: int) -> DecisionTree:
+    if any(tree["split_type"]):
+        raise NotRead(_CATEGORIES)
+    if int(tree["tree_param"]["size_leaf_vector"]) > 1:
+        raise NotRead("its leaves hold several numbers; fit it with multi_strategy='one_output_per_tree'")
     left = np.array(tree["left_children"], dtype=np.int64)
     right = np.array(tree["right_children"], dtype=np.int64)
     is_leaf, own = left < 0, np.arange(len(left))
     at = np.array(tree["split_conditions"], dtype=np.float32)
-    value = np.zeros((len(left), 2))
-    value[:, 1] = np.where(is_leaf, at, 0)
+    value = np.zeros((len(left), columns))
+    value[:, column] = np.where(is_leaf, at, 0)
     inner = np.flatnonzero(~is_leaf)
     if (left[inner] <= inner).any() or (right[inner] <= inner).any():
-        return None
+        raise NotRead("a node of a tree comes before its parent")
     # Of float32 numbers, those below a threshold are those up to the one before it.
     before = np.nextafter(at, np.float32(-np.inf)).astype(np.float64)
     return DecisionTree(
@@ -119,7 +165,11 @@ def _xgboost_tree(tree: Any) -> DecisionTree | None:
 
 def _without_trees(document: Any) -> Any:
     """The same model with one tree, which is a leaf of the value 0."""
+    own = document["learner"]["gradient_booster"]["model"]
+    many = own["trees"]
+    own["trees"] = many[:1]
     made = copy.deepcopy(document)
+    own["trees"] = many
     model = made["learner"]["gradient_booster"]["model"]
     leaf: dict[str, Any] = {
         key: (each[:1] if isinstance(each, list) and not key.startswith("categories") else each)
@@ -138,8 +188,8 @@ def _without_trees(document: Any) -> Any:
     return made
 
 
-def _asked(document: Any, inputs: int) -> tuple[float, float]:
-    """The margin of a model without trees, and the largest margin that is not of the second class."""
+def _asked(document: Any, inputs: int, meaning: Meaning) -> tuple[list[float], float]:
+    """The margins of a model without trees, and the largest margin that is not of the second class."""
     package = sys.modules["xgboost"]
     booster = package.Booster()
     booster.load_model(bytearray(json.dumps(document).encode()))
@@ -149,40 +199,41 @@ def _asked(document: Any, inputs: int) -> tuple[float, float]:
     def matrix(**more: Any) -> Any:
         return package.DMatrix(row, feature_names=names, feature_types=booster.feature_types, **more)
 
-    base = float(booster.predict(matrix(), output_margin=True)[0])
+    base = np.asarray(booster.predict(matrix(), output_margin=True)).ravel().astype(np.float64).tolist()
 
     def is_second(margin: float) -> bool:
         return bool(booster.predict(matrix(base_margin=np.array([margin], np.float32)))[0] > 0.5)
 
-    return base, _last_not(is_second, np.int32, np.float32)
+    return base, last_not(is_second, np.int32, np.float32) if meaning.halves else 0.0
 
 
-def read_lightgbm(booster: Any, *, names: list[str]) -> Ensemble | None:
-    """The trees of a Booster for two classes (`binary`) of lightgbm; None for any other.
+def read_lightgbm(booster: Any, *, names: list[str]) -> Ensemble:
+    """The trees of a Booster of lightgbm.
 
     Records are doubles and go left up to a threshold; the values of the leaves, to which the base was added
     when they were fitted, are added in doubles. Where no value was missing, a missing one is taken for 0;
-    so are tiny numbers.
-    None where 0 is taken for missing, with categories, and with linear models in the leaves.
+    so are tiny numbers. Raises NotRead, or what a text of another form raises.
     """
-    try:
-        head, *parts = booster.model_to_string().split("\nend of trees")[0].split("\nTree=")
-        known = _fields(head)
-        if known["objective"].split()[0] != "binary" or "average_output" in head.split():
-            return None
-        if int(known["num_tree_per_iteration"]) != 1:
-            return None
-        trees = [_lightgbm_tree(_fields(part)) for part in parts]
-        if not trees or any(each is None for each in trees):
-            return None
-        half = _last_not(_lightgbm_of_one_leaf(head), np.int64, np.float64)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
-        return None
+    head, *parts = booster.model_to_string().split("\nend of trees")[0].split("\nTree=")
+    known = _fields(head)
+    objective, *more = known["objective"].split()
+    meaning = _meaning(_LIGHTGBM, objective, "lightgbm")
+    if "average_output" in head.split() or "sqrt" in more:
+        raise NotRead("it averages trees, or squares their sum; fit it with boosting='gbdt'")
+    groups = int(known["num_tree_per_iteration"])
+    scores = groups + meaning.halves
+    trees = [
+        _lightgbm_tree(_fields(part), number % groups + meaning.halves, scores)
+        for number, part in enumerate(parts)
+    ]
+    half = [last_not(_lightgbm_of_one_leaf(head), np.int64, np.float64)] if meaning.halves else []
     return Ensemble(
-        [each for each in trees if each is not None],
+        trees,
         inputs=int(known["max_feature_idx"]) + 1,
-        base=[half, 0.0],
+        base=[*half, *[0.0] * groups],
         names=names,
+        tie=meaning.tie,
+        link=meaning.link,
     )
 
 
@@ -190,11 +241,13 @@ def _fields(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def _lightgbm_tree(fields: dict[str, str]) -> DecisionTree | None:
+def _lightgbm_tree(fields: dict[str, str], column: int, columns: int) -> DecisionTree:
     """A tree: its inner nodes, then its leaves, which are numbered −1, −2, … in the file."""
     values = np.array(fields["leaf_value"].split(), dtype=np.float64)
-    if int(fields["num_cat"]) or int(fields.get("is_linear", "0")):
-        return None
+    if int(fields["num_cat"]):
+        raise NotRead(_CATEGORIES)
+    if int(fields.get("is_linear", "0")):
+        raise NotRead("its leaves are linear functions (linear_tree), which are not constant")
     count = len(values) - 1
     kinds, left, right, feature = (
         np.array(fields.get(name, "").split() if count else [], dtype=np.int64)
@@ -202,15 +255,17 @@ def _lightgbm_tree(fields: dict[str, str]) -> DecisionTree | None:
     )
     at = np.array(fields.get("threshold", "").split() if count else [], dtype=np.float64)
     missing = kinds >> 2 & 3  # 0: none was seen, 1: a 0 is one, 2: nan
-    if (missing == 1).any() or (kinds & 1).any() or len(left) != count or len(values) != count + 1:
-        return None
+    if (missing == 1).any():
+        raise NotRead("it takes 0 for a missing value; fit it with zero_as_missing=False")
+    if (kinds & 1).any() or len(left) != count:
+        raise NotRead("a tree of it is damaged")
     own = np.arange(2 * count + 1)
     children = [np.concatenate([np.where(c < 0, count - 1 - c, c), own[count:]]) for c in (left, right)]
     inner = own[:count]
     if any((child[:count] <= inner).any() for child in children):
-        return None
-    value = np.zeros((2 * count + 1, 2))
-    value[count:, 1] = values
+        raise NotRead("a node of a tree comes before its parent")
+    value = np.zeros((2 * count + 1, columns))
+    value[count:, column] = values
     goes_left = np.where(missing == 2, (kinds & 2) > 0, at >= 0)
     # Numbers up to _TINY in size are taken for 0: they all go left up to a threshold from 0 on, else right.
     at = np.where((at >= 0) & (at < _TINY), _TINY, at)
@@ -243,32 +298,89 @@ def _lightgbm_of_one_leaf(head: str) -> Callable[[float], bool]:
     return is_second
 
 
-def _last_not(holds: Callable[[float], bool], bits: type, number: type) -> float:
-    """The largest number from 0 on for which something, false at 0 and true later on, does not hold.
+def read_catboost(model: Any, *, names: list[str]) -> Ensemble:
+    """The oblivious trees of a model of catboost, from the JSON that it writes.
 
-    Floats from 0 on, of the type `number`, are ordered as their `bits` are.
+    Records are rounded to float32; a bit of the number of a leaf is set where a feature is above a border;
+    the values of leaves are added in doubles, tree after tree, the bias last. Of two classes, the second is
+    decided above 0. Raises NotRead, or what a document of another shape raises.
     """
-    if holds(0.0) or not holds(_CLEARLY):
-        raise ValueError("the probability of a margin of 0 is not ½")
-    low, high = 0, int(number(_CLEARLY).view(bits))
-    while high - low > 1:
-        middle = (low + high) // 2
-        is_above = holds(float(bits(middle).view(number)))
-        low, high = (low, middle) if is_above else (middle, high)
-    return float(bits(low).view(number))
+    with tempfile.TemporaryDirectory(prefix="dokimos-") as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        document = json.loads(path.read_text())
+    parameters = document["model_info"]["params"]
+    given = json.loads(parameters) if isinstance(parameters, str) else parameters
+    objective = given["loss_function"]["type"]
+    meaning = _meaning(_CATBOOST, objective, "catboost")
+    if (meaning.halves or meaning.several) and type(model).__name__ != "CatBoostClassifier":
+        raise NotRead("it gives scores, not classes; load it as a CatBoostClassifier")
+    if "oblivious_trees" not in document or document["features_info"].get("categorical_features"):
+        raise NotRead(
+            "it has categorical features, or trees that are not symmetric; encode the categories "
+            "as columns of 0 and 1, and fit with grow_policy='SymmetricTree'"
+        )
+    scale, bias = document["scale_and_bias"]
+    if scale != 1:
+        raise NotRead("its sum is scaled")
+    features = {each["feature_index"]: each for each in document["features_info"]["float_features"]}
+    scores = len(bias) + meaning.halves
+    trees = [
+        _catboost_tree(tree, features, len(bias), meaning.halves) for tree in document["oblivious_trees"]
+    ]
+    last = np.concatenate([np.zeros(scores - len(bias)), bias])[None]
+    one = np.zeros(1, dtype=np.int64)
+    trees.append(DecisionTree(one - 1, np.zeros(1), one, one, last, np.zeros(1, np.bool_)))
+    return Ensemble(
+        trees,
+        inputs=max(each["flat_feature_index"] for each in features.values()) + 1,
+        base=[0.0] * scores,
+        single=True,
+        names=names,
+        link=meaning.link,
+        is_vector=len(bias) > 1 and not meaning.several,
+    )
 
 
-def margins_of(booster: Any, hand: Callable[[Any], Any]) -> Callable[[Any], NDArray[Any]]:
+def _catboost_tree(tree: Any, features: Mapping[int, Any], scores: int, before: int) -> DecisionTree:
+    """A tree of which all nodes of a level ask the same; the last split is asked first."""
+    splits = tree["splits"] or []
+    if any(each["split_type"] != "FloatFeature" for each in splits):
+        raise NotRead(_CATEGORIES)
+    depth = len(splits)
+    inner, leaves = 2**depth - 1, 2**depth
+    own = np.arange(inner + leaves)
+    feature, at = np.full(len(own), LEAF), np.zeros(len(own))
+    missing_left = np.zeros(len(own), dtype=np.bool_)
+    for level, split in enumerate(reversed(splits)):
+        nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
+        about = features[split["float_feature_index"]]
+        feature[nodes], at[nodes] = about["flat_feature_index"], float(np.float32(split["border"]))
+        missing_left[nodes] = about["nan_value_treatment"] != "AsTrue"
+    value = np.zeros((len(own), before + scores))
+    value[inner:, before:] = np.array(tree["leaf_values"], dtype=np.float64).reshape(leaves, scores)
+    is_leaf = own >= inner
+    left, right = (np.where(is_leaf, own, 2 * own + k) for k in (1, 2))
+    return DecisionTree(feature, at, left, right, value, missing_left)
+
+
+def margins_of(
+    booster: Any, hand: Callable[[Any], Any], stages: int | None = None
+) -> Callable[[Any], NDArray[Any]]:
     """The margins that the library itself gives records; `hand` turns records into its input."""
     package = sys.modules.get("xgboost")
+    library = type(booster).__module__.partition(".")[0]
 
     def margins(records: Any) -> NDArray[Any]:
         rows = hand(records)
-        if type(booster).__module__.startswith("lightgbm"):
+        if library == "lightgbm":
             return np.asarray(booster.predict(rows, raw_score=True))
+        if library == "catboost":
+            return np.asarray(booster.predict(rows, prediction_type="RawFormulaVal", thread_count=1))
         is_table = hasattr(rows, "columns")
         options = {"enable_categorical": True} if is_table else {"feature_names": booster.feature_names}
         assert package is not None  # the booster is one of its own
-        return np.asarray(booster.predict(package.DMatrix(rows, **options), output_margin=True))
+        matrix, used = package.DMatrix(rows, **options), (0, stages or 0)
+        return np.asarray(booster.predict(matrix, output_margin=True, iteration_range=used))
 
     return margins

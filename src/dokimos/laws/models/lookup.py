@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,14 @@ from dokimos.laws.models.model_files import (
     JOBLIB,
     LIGHTGBM,
     LIGHTGBM_HEAD,
-    XGBOOST,
+    catboost_model,
     in_python,
     lightgbm_model,
     onnx_model,
     read_pickle,
     tree_model,
     warn_of_code,
+    xgboost_model,
 )
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.tested_model import Model
@@ -83,14 +85,17 @@ _PICKLES = (".pkl", ".pickle", JOBLIB)
 _POLICY = ".zip"
 #: Files of other packages, and how to load them in a Python file.
 _ELSEWHERE = {
-    ".ubj": XGBOOST,
-    ".bst": XGBOOST,
     ".txt": LIGHTGBM,
     ".pt": in_python("torch", "torch.jit.load(…), or the module with its weights"),
     ".pth": in_python("torch", "the module with its weights"),
+    ".safetensors": in_python("torch", "the module with its weights"),
     ".h5": in_python("keras", "keras.models.load_model(…)"),
     ".keras": in_python("keras", "keras.models.load_model(…)"),
 }
+
+
+#: Files that the library that wrote them reads.
+_LIBRARIES = {".ubj": xgboost_model, ".bst": xgboost_model, ".cbm": catboost_model}
 
 
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
@@ -100,6 +105,8 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
     loaded. Raises InputError.
     """
     text = str(given)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
+        raise InputError(f"{text}: is an address; fetch the file, and give its path.")
     if domain is not None and text in domain.models:
         made = call_domain(domain.models[text], domain, text)
         return as_model(made, domain, name=str(made) if isinstance(made, str | Path) else text)
@@ -112,6 +119,8 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         content = read_whole(path)
         if path.suffix == ".txt" and content.startswith(LIGHTGBM_HEAD):
             return lightgbm_model(content, domain, name=str(path))
+        if path.suffix in _LIBRARIES:
+            return _LIBRARIES[path.suffix](content, domain, name=str(path))
         if path.suffix in _ELSEWHERE:
             raise InputError(f"{path}: by its name, this is a model of {_ELSEWHERE[path.suffix]}.")
         read = tree_model if path.suffix == ".json" else onnx_model
@@ -147,6 +156,11 @@ def as_model(given: Any, domain: Domain | None, *, name: str) -> Model:
     return object_model(given, domain, name=name)
 
 
+def given_model(given: Any, domain: Domain | None, *, allow_code: bool = True) -> Any:
+    """The model that is named, or the object itself; None stays None. Raises InputError."""
+    return load_model(given, domain, allow_code=allow_code) if isinstance(given, str | Path) else given
+
+
 def as_domain_model(given: Any, domain: Domain) -> Model:
     """The given model, or the domain's own if none is given. Raises InputError."""
     if given is None:
@@ -162,7 +176,7 @@ def as_domain_model(given: Any, domain: Domain) -> Model:
 
 def _object(place: str, name: str) -> Any:
     if place.endswith(".py"):
-        module = load_module(Path(place))
+        module = load_module(Path(place), beside=True)
     else:
         try:
             module = importlib.import_module(place)

@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import pickle
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
-from dokimos.laws.models.objects import booster_model
+from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.tested_model import (
     ClassScores,
     Model,
@@ -149,6 +150,7 @@ def in_python(package: str, call: str) -> str:
 
 XGBOOST: str = in_python("xgboost", "xgboost.Booster(model_file=…)")
 LIGHTGBM = in_python("lightgbm", "lightgbm.Booster(model_file=…)")
+CATBOOST = in_python("catboost", "catboost.CatBoost().load_model(…)")
 #: How a text file of lightgbm begins.
 LIGHTGBM_HEAD = b"tree\nversion="
 
@@ -189,7 +191,9 @@ def _expect_modest(content: bytes, name: str) -> None:
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of a file of trees. Raises InputError."""
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
-        return _xgboost_model(content, domain, name=name)
+        return xgboost_model(content, domain, name=name)
+    if content.lstrip().startswith(b"{") and b'"catboost_version_info"' in content:
+        return catboost_model(content, domain, name=name, form="json")
     ensemble = read_trees(content, name=name)
     own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
     decide = decision_of(domain) if own else ensemble.decide
@@ -217,8 +221,8 @@ def lightgbm_model(content: bytes, domain: Domain | None, *, name: str) -> Model
     return _library_model("lightgbm", LIGHTGBM, load, content, domain, name)
 
 
-def _xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
-    """The model in a JSON file of xgboost, where that is installed. Raises InputError."""
+def xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in a JSON or UBJSON file of xgboost, where that is installed. Raises InputError."""
 
     def load(package: Any) -> Any:
         booster = package.Booster()
@@ -226,6 +230,22 @@ def _xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model
         return booster
 
     return _library_model("xgboost", XGBOOST, load, content, domain, name)
+
+
+def catboost_model(content: bytes, domain: Domain | None, *, name: str, form: str = "cbm") -> Model:
+    """The model in a file of catboost, where that is installed. Raises InputError."""
+
+    def load(package: Any) -> Any:
+        with tempfile.NamedTemporaryFile(suffix=f".{form}") as file:
+            file.write(content)
+            file.flush()
+            found = package.CatBoostRegressor().load_model(file.name, format=form)
+            is_classifier = len(found.classes_) > 0
+            return (
+                package.CatBoostClassifier().load_model(file.name, format=form) if is_classifier else found
+            )
+
+    return _library_model("catboost", CATBOOST, load, content, domain, name)
 
 
 def _library_model(
@@ -238,9 +258,7 @@ def _library_model(
     except Exception as problem:  # whatever the library raises
         said = " ".join(str(problem).split())[:200]
         raise InputError(f"{name}: {library} does not load it: {said}.") from None
-    found = booster_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
-    assert found is not None  # it is a Booster
-    return found
+    return object_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
 
 
 def warn_of_code(path: Path, what: str) -> None:

@@ -14,17 +14,20 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Layout
 from dokimos.laws.domain.functions import has_parameter
-from dokimos.laws.models.boosted import margins_of, read_lightgbm, read_xgboost
+from dokimos.laws.models.boosted import margins_of, read_booster
 from dokimos.laws.models.estimators import (
     fitted_names,
     handing,
+    input_slots,
     is_booster,
-    native_predict,
     placed_trees,
     plain_columns,
-    read_sklearn,
 )
+from dokimos.laws.models.layers import AFFINE, Layers, exported, layers_of, of_records, written
+from dokimos.laws.models.pipelines import Made, made_of, trees_of_records
+from dokimos.laws.models.scikit import native_predict, read_scikit
 from dokimos.laws.models.tested_model import (
     Model,
     Rows,
@@ -34,7 +37,7 @@ from dokimos.laws.models.tested_model import (
     estimator_classes,
     network_classes,
 )
-from dokimos.laws.models.trees import Ensemble
+from dokimos.laws.models.trees import Ensemble, NotRead
 
 # Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies
 
@@ -63,16 +66,7 @@ def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str |
         return found.astype(np.int64) if objective == "multi:softmax" else found
 
     found = Model(name, scores, decision_of(domain), sha256, network_classes(scores))
-    trees = _booster_trees(given, fitted_names(given))
-    columns = None if trees is None else plain_columns(trees.names, domain, name=name)
-    if trees is None or columns is None:
-        return found
-    return replace(
-        found,
-        made_of=placed_trees(trees, columns, domain),
-        original=found.predict,
-        margins=margins_of(given, hand),
-    )
+    return _with_trees(found, given, hand, domain)
 
 
 def _of_xgboost(booster: Any) -> tuple[Callable[[Any], Any], str]:
@@ -98,9 +92,14 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
 
     A callable takes one record, or a batch if its attribute `batched` is true.
     """
+    return replace(_object_model(given, domain, name, sha256), source=given)
+
+
+def _object_model(given: Any, domain: Domain | None, name: str, sha256: str | None) -> Model:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
-        return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
+        found = Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
+        return _as_network(found, lambda layout: exported(given, layout.width), domain)
     booster = booster_model(given, domain, name=name, sha256=sha256)
     if booster is not None:
         return booster
@@ -113,21 +112,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         def predict(records: Rows) -> NDArray[Any]:
             return _first(given.predict(hand(records), **options))
 
-        booster = _classifier_booster(given)
-        trees = read_sklearn(given) if booster is None else _booster_trees(booster, fitted_names(given))
-        columns = None if trees is None else plain_columns(trees.names, domain, name=name)
-        if trees is None or columns is None:
-            return Model(name, predict, decision_of(domain), sha256, classes)
-        return Model(
-            name,
-            native_predict(trees, columns, predict),
-            decision_of(domain),
-            sha256,
-            classes,
-            made_of=placed_trees(trees, columns, domain),
-            original=predict,
-            margins=None if booster is None else margins_of(booster, hand),
-        )
+        return _with_trees(Model(name, predict, decision_of(domain), sha256, classes), given, hand, domain)
     if not callable(given):
         raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
     if getattr(given, "batched", False):
@@ -135,18 +120,105 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
 
 
-def _classifier_booster(given: Any) -> Any:
-    """The Booster of a fitted classifier of xgboost or lightgbm for the classes 0 and 1."""
-    if np.asarray(getattr(given, "classes_", ())).tolist() != [0, 1]:
-        return None
-    if type(given).__name__ == "XGBClassifier" and not given.early_stopping_rounds:
+def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: Domain | None) -> Model:
+    """The model with its trees, where it consists of such; otherwise with the reason why not."""
+    booster = _booster_of(given)
+    steps = given.steps if type(given).__name__ == "Pipeline" and hasattr(given, "steps") else []
+    last = steps[-1][1] if steps else given
+    if booster is None and (hasattr(last, "coefs_") or getattr(last, "coef_", None) is not None):
+        return _as_network(model, lambda layout: written(_layers(given, last, hand, layout)), domain)
+    try:
+        if steps:
+            return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
+        trees, stages = _trees(given, booster)
+    except NotRead as reason:
+        return replace(model, unread=str(reason))
+    columns = plain_columns(trees.names, domain, name=model.name)
+    if columns is None:
+        return replace(model, unread="one of its columns holds strings; encode them in a Pipeline")
+    return replace(
+        model,
+        scores=native_predict(trees, columns, model.scores) if booster is None else model.scores,
+        made_of=placed_trees(trees, columns, domain),
+        original=model.predict if booster is not None else model.scores,
+        margins=None if booster is None else margins_of(booster, hand, stages),
+    )
+
+
+def _as_network(model: Model, make: Callable[[Layout], bytes], domain: Domain | None) -> Model:
+    """The model with the network that it is, of the records of its domain, or the reason why not."""
+    layout = None if domain is None else domain.layout
+    if layout is None or (domain is not None and domain.encode is not None):
+        return model
+    try:
+        return replace(model, made_of=make(layout))
+    except NotRead as reason:
+        return replace(model, unread=str(reason))
+
+
+def _layers(given: Any, last: Any, hand: Callable[[Rows], Any], layout: Layout) -> Layers:
+    """The layers of a linear model or a perceptron, also at the end of a Pipeline. Raises NotRead."""
+    layers, slots = layers_of(last), input_slots(given, layout)
+    before = given[:-1] if given is not last and len(given.steps) > 1 else None
+    made = [Made(k) for k in range(len(slots))]
+    if before is not None:
+        made = made_of(before, made, AFFINE)
+    if len(made) != layers[0][0].shape[1]:
+        raise NotRead("the transformers make another number of columns than the model takes")
+
+    return of_records(layers, made, slots, layout, _transforming(before, hand))
+
+
+def _behind(pipeline: Any, hand: Callable[[Rows], Any], domain: Domain | None) -> Ensemble:
+    """The trees at the end of a Pipeline, as trees of records. Raises NotRead."""
+    layout = None if domain is None else domain.layout
+    if layout is None:
+        raise NotRead("what a Pipeline takes is known only with a domain that has FEATURES")
+    last = pipeline.steps[-1][1]
+    trees, _ = _trees(last, _booster_of(last))
+    slots = input_slots(pipeline, layout)
+    before = pipeline[:-1]
+    made = made_of(before, [Made(k) for k in range(len(slots))])
+    steps = before if len(pipeline.steps) > 1 else None
+    return trees_of_records(trees, made, slots, layout, _transforming(steps, hand))
+
+
+def _transforming(before: Any, hand: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
+    """What turns records into the input of the last step of a Pipeline. Raises NotRead where it fails."""
+
+    def transform(records: Rows) -> Any:
+        try:
+            return hand(records) if before is None else before.transform(hand(records))
+        except Exception as problem:  # whatever a transformer raises
+            said = " ".join(str(problem).split())[:150]
+            raise NotRead(f"its transformers do not take every record: {said}") from None
+
+    return transform
+
+
+def _booster_of(given: Any) -> Any:
+    """The Booster of an estimator of xgboost or lightgbm, or a model of catboost; None for any other."""
+    library = type(given).__module__.partition(".")[0]
+    if library == "xgboost" and hasattr(given, "get_booster"):
         return given.get_booster()
-    return given.booster_ if type(given).__name__ == "LGBMClassifier" else None
+    if library == "lightgbm" and hasattr(given, "booster_"):
+        return given.booster_
+    is_own = is_booster(given, "xgboost") or is_booster(given, "lightgbm")
+    return given if is_own or (library == "catboost" and hasattr(given, "save_model")) else None
 
 
-def _booster_trees(booster: Any, names: list[str]) -> Ensemble | None:
-    read = read_xgboost if is_booster(booster, "xgboost") else read_lightgbm
-    return read(booster, names=names)
+def _trees(given: Any, booster: Any) -> tuple[Ensemble, int | None]:
+    """The trees of a model, and how many stages of them count (None: all). Raises NotRead."""
+    if booster is None:
+        return read_scikit(given), None
+    names = fitted_names(given)
+    if not is_booster(booster, "xgboost"):
+        trees, stages = read_booster(booster, names=names), None
+    else:
+        stages = given.best_iteration + 1 if getattr(given, "early_stopping_rounds", None) else None
+        trees = read_booster(booster, names=names, stages=stages)
+    classes = np.asarray(getattr(given, "classes_", ())).tolist() if len(trees.base) > 1 else []
+    return (trees if classes in ([], list(range(len(classes)))) else trees.changed(classes=classes)), stages
 
 
 def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:

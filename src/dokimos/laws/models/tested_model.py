@@ -127,8 +127,19 @@ class Model:
     made_of: Ensemble | bytes | None = None
     #: What `made_of` was read from, which makes one prediction for each record; None for a file's own form.
     original: Callable[[Rows], NDArray[Any]] | None = None
-    #: The last score of each record as the library that `made_of` was read from computes it, if it says so.
+    #: The last scores of each record as the library that `made_of` was read from has them, if it says so.
     margins: Callable[[Rows], NDArray[Any]] | None = None
+    #: The Python object that it was made of, if any.
+    source: Any = None
+    #: Why `made_of` is None, and what can be done, where that is known.
+    unread: str = ""
+
+    @property
+    def is_network(self) -> bool:
+        """Whether its output is that of the ONNX network that it is made of, not decisions made of it."""
+        return isinstance(self.made_of, bytes) and (
+            self.source is None or hasattr(self.source, "state_dict")
+        )
 
     @property
     def classes(self) -> ClassScores:

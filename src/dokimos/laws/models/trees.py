@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,15 @@ from dokimos.core.errors import UnreadableFile
 #: How many pairs of a record and a tree are walked at a time, so that temporary arrays fit in a cache.
 _PAIRS = 2**15
 LEAF = -1
+#: What an ensemble is made of, by name.
+_MADE_OF = (
+    *("trees", "inputs", "base", "scale", "divide", "single", "float32_sums", "classes"),
+    *("takes_missing", "names", "tie", "link", "is_vector"),
+)
+
+
+class NotRead(Exception):
+    """Why a model is not read as one of ours, and what its owner can do."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +58,11 @@ class Ensemble:
 
     It is computed in doubles, or with `float32_sums` in float32, in this order. With `single`, records are
     rounded to float32 before they are compared, as scikit-learn does. The decision is the index of the
-    largest score, or the entry of `classes` at that index; a single score is the decision itself. Without
-    `takes_missing`, there is no score for a record with nan. `names` are those of the columns, where they
-    are known.
+    largest score, or the entry of `classes` at that index; a single score is the decision itself. With a
+    `tie`, a class may be decided whose score is that much below the largest; with a `link`, the words for
+    an increasing function, the decision is that function of the single score; if it `is_vector`, there is
+    none, but several numbers. Without `takes_missing`, there is no score for a record with nan. `names` are
+    those of the columns, where they are known.
     """
 
     def __init__(
@@ -67,10 +78,13 @@ class Ensemble:
         classes: Sequence[float | str] = (),
         takes_missing: bool = True,
         names: Sequence[str] = (),
+        tie: float = 0.0,
+        link: str = "",
+        is_vector: bool = False,
     ) -> None:
         self.trees, self.inputs, self.single = tuple(trees), inputs, single
         self.takes_missing, self.names = takes_missing, tuple(names)
-        self.float32_sums = float32_sums
+        self.float32_sums, self.tie, self.link, self.is_vector = float32_sums, tie, link, is_vector
         self.sums = np.dtype(np.float32 if float32_sums else np.float64)
         self.base = np.array(list(base), dtype=self.sums)
         self.scale, self.divide, self.classes = scale, divide, tuple(classes)
@@ -97,20 +111,27 @@ class Ensemble:
         """What is added for these values of leaves."""
         return np.asarray(values.astype(self.sums) * self.sums.type(self.scale))
 
+    @property
+    def largest_scores(self) -> NDArray[Any]:
+        """What no score is larger than in size: infinite or nan where one may be."""
+        largest = np.maximum.reduceat(np.abs(self._value), self._roots, axis=0).sum(axis=0)
+        return np.asarray((np.abs(self.base) + largest) * 2 / self.sums.type(self.divide))
+
     def over(self, columns: Sequence[int], inputs: int) -> Ensemble:
         """The same function of wider records: what was column k is the column `columns[k]`."""
         place = np.array([*columns, LEAF], dtype=np.int64)  # a leaf, -1, stays one
-        return Ensemble(
-            [replace(tree, feature=place[tree.feature]) for tree in self.trees],
-            inputs=inputs,
-            base=self.base,
-            scale=self.scale,
-            divide=self.divide,
-            single=self.single,
-            float32_sums=self.float32_sums,
-            classes=self.classes,
-            takes_missing=self.takes_missing,
-        )
+        trees = [replace(tree, feature=place[tree.feature]) for tree in self.trees]
+        return self.changed(trees=trees, inputs=inputs, names=())
+
+    def column(self, number: int) -> Ensemble:
+        """One of its scores by itself."""
+        trees = [replace(tree, value=tree.value[:, number : number + 1]) for tree in self.trees]
+        base = self.base[number : number + 1]
+        return self.changed(trees=trees, base=base, classes=(), tie=0.0, is_vector=False)
+
+    def changed(self, **options: Any) -> Ensemble:
+        """The same with some of the arguments that make an ensemble replaced."""
+        return Ensemble(**{name: getattr(self, name) for name in _MADE_OF} | options)
 
     def __call__(self, records: NDArray[Any]) -> NDArray[Any]:
         """One row of scores for each record.
@@ -150,6 +171,26 @@ class Ensemble:
             nodes = self._child.take(2 * nodes + goes_left)
         for leaves in nodes:
             made += self._value.take(leaves, axis=0)
+
+
+#: A probability is above ½ for every margin from here on.
+_CLEARLY = 2.0**-10
+
+
+def last_not(holds: Callable[[float], bool], bits: type, number: type, *, most: float = _CLEARLY) -> float:
+    """The largest number from 0 on for which something, false at 0 and true at `most`, does not hold.
+
+    Floats from 0 on, of the type `number`, are ordered as their `bits` are. Raises ValueError where it is
+    not false at 0 and true at `most`.
+    """
+    if holds(0.0) or not holds(most):
+        raise ValueError("the second of two classes does not begin where it should")
+    low, high = 0, int(number(most).view(bits))
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_above = holds(float(bits(middle).view(number)))
+        low, high = (low, middle) if is_above else (middle, high)
+    return float(bits(low).view(number))
 
 
 # The file format of decision trees. A file is JSON, documented in docs/laws.md:
@@ -233,8 +274,16 @@ def _ensemble(form: _TreesForm) -> Ensemble:
         )
     if form.classes and len(form.classes) != scores:
         raise ValueError(f"there must be one class, a name or a number, for each of {scores} scores")
-    if not (np.isfinite([*form.base, form.scale, form.divide]).all() and form.divide != 0):
-        raise ValueError("base, scale and divide must be finite, and divide not 0")
+    with np.errstate(all="ignore"):
+        made = _made(form, names)
+        is_bounded = np.isfinite([*made.largest_scores, made.sums.type(made.divide)]).all()
+    if not is_bounded:
+        raise ValueError(f"divide, or a score, may not be a finite number in {made.sums}, or divide is 0")
+    return made
+
+
+def _made(form: _TreesForm, names: tuple[str, ...]) -> Ensemble:
+    scores = len(form.base)
     return Ensemble(
         [_tree(each, form.inputs, scores) for each in form.trees],
         inputs=form.inputs,

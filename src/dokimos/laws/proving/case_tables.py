@@ -35,6 +35,8 @@ Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: Far below the value of any real case: no violation.
 _FAR = 1e12
+#: How far a comparison that holds with equality is from being violated.
+_TINY = 1e-300
 #: Gives a row of scores, one for each class, for each row of columns.
 ScoreRows = Callable[[Table], NDArray[np.generic]]
 
@@ -111,10 +113,28 @@ class CaseTables:
         """By how much the nearest forbidden decisions lead in each case: where it is ≥ 0 it may violate."""
         if len(cases) == 0:
             return np.zeros(0)
+        if self.question.limits:
+            return self._below(cases)
         tables = [self._leads(record, cases) for record in self.question.records]
         best = np.full(len(cases), -np.inf)
         for each in self.question.forbidden:
             lead = np.min([table[:, c] for table, c in zip(tables, each.classes, strict=True)], axis=0)
+            best = np.maximum(best, np.where(_holds(each.where, cases), lead, -np.inf))
+        return best
+
+    def _below(self, cases: Table) -> NDArray[np.float64]:
+        """By how much the comparisons of scores that are forbidden hold in each case."""
+        scores = [self._scored(record, cases) for record in self.question.records]
+        best = np.full(len(cases), -np.inf)
+        for each in self.question.limits:
+            lead = np.full(len(cases), np.inf)
+            for part in each.parts:
+                total = _value(part.quantity, cases)
+                for record, column, factor in part.scores:
+                    total += factor * scores[record][:, column]
+                lead = np.minimum(
+                    lead, np.where(total == 0, -_TINY if part.sign is Sign.BELOW else 0.0, -total)
+                )
             best = np.maximum(best, np.where(_holds(each.where, cases), lead, -np.inf))
         return best
 
@@ -129,6 +149,8 @@ class CaseTables:
         """
         if len(cases) == 0:
             return np.zeros(0)
+        if self.question.limits:
+            return self._below(cases)
         scores = [self._scored(record, cases) for record in self.question.records]
         leads = [_lead(each) for each in scores]
         best = np.full(len(cases), -np.inf)

@@ -36,6 +36,10 @@ class Refusal(Exception):
         super().__init__(reason if at is None else f"{reason} (line {at.line}, column {at.column})")
 
 
+class Unread(Refusal):
+    """The same where only the model stands in the way: then the law can be tested."""
+
+
 @dataclass(frozen=True)
 class Record:
     """The value of each feature, by its place in the layout."""
@@ -43,8 +47,32 @@ class Record:
     features: tuple[Quantity, ...]
 
 
+@dataclass(frozen=True)
+class MaxOrMin:
+    """The greatest of some numbers, or (`is_most` is false) the least."""
+
+    parts: tuple[Quantity, ...]
+    is_most: bool
+
+    def compared(self, other: Quantity | MaxOrMin, sign: Sign, *, is_left: bool) -> Formula:
+        """Whether it is at most another number, or below it; with `is_left` false, the other way round."""
+        found = tuple(
+            ordered(each, other, sign) if is_left else ordered(other, each, sign) for each in self.parts
+        )
+        return Every(found) if self.is_most is is_left else Either(found)
+
+
+def ordered(left: Quantity | MaxOrMin, right: Quantity | MaxOrMin, sign: Sign) -> Formula:
+    """left <= right, or left < right."""
+    if isinstance(left, MaxOrMin):
+        return left.compared(right, sign, is_left=True)
+    if isinstance(right, MaxOrMin):
+        return right.compared(left, sign, is_left=False)
+    return _compared(left, right, sign)
+
+
 #: What an expression may evaluate to: a number, a truth value, a record or a string.
-Meaning = Quantity | Formula | Record | str
+Meaning = Quantity | MaxOrMin | Formula | Record | str
 
 #: The literal `null`.
 NULL = Quantity(0, (), frozenset({ALWAYS}))
@@ -68,7 +96,7 @@ class ExpressionReader:
         """The value of an expression that must be a number."""
         value = self.value(expression)
         if not isinstance(value, Quantity) or ALWAYS in value.gaps:
-            raise Refusal("a linear number is needed here", expression.at)
+            raise Refusal("a linear number is needed here, not abs, min or max", expression.at)
         return value
 
     def _set(self, expression: Expression) -> Quantity:
@@ -79,7 +107,7 @@ class ExpressionReader:
     def condition(self, expression: Expression) -> Formula:
         """The value of an expression that must be a truth value."""
         value = self.value(expression)
-        if isinstance(value, Quantity | Record | str):
+        if isinstance(value, Quantity | MaxOrMin | Record | str):
             raise Refusal("a truth value is needed here", expression.at)
         return value
 
@@ -168,21 +196,21 @@ class ExpressionReader:
             case "score" | "proba":
                 raise Refusal(f"{call.function} uses the model's scores, not its decisions", call.at)
             case "abs" | "min" | "max":
-                return self._of_constants(call)
+                return self._extreme(call)
         raise Refusal(f"{call.function} is not linear in the features", call.at)
 
     def _feature(self, call: laws.Call) -> int:
         return self._place(feature_reference(call.arguments[1], self.values), call)
 
-    def _of_constants(self, call: laws.Call) -> Quantity:
+    def _extreme(self, call: laws.Call) -> Quantity | MaxOrMin:
         found = [self.number(each) for each in call.arguments]
-        if not all(each.is_constant for each in found):
-            raise Refusal(f"{call.function} of a value that differs between cases is not linear", call.at)
-        numbers: list[Number] = [each.constant for each in found]
         if call.function == "abs":
-            return Quantity(max(numbers[0], -numbers[0]))
-        least, most = sorted(numbers)
-        return Quantity(least if call.function == "min" else most)
+            found.append(found[0].times(-1))
+        is_most = call.function != "min"
+        if all(each.is_constant for each in found):
+            numbers: list[Number] = [each.constant for each in found]
+            return Quantity(max(numbers) if is_most else min(numbers))
+        return MaxOrMin(tuple(found), is_most)
 
     def _binary(self, binary: laws.Binary) -> Meaning:
         operator = binary.operator
@@ -204,15 +232,17 @@ class ExpressionReader:
             left, right = right, left
         if isinstance(left, str) and isinstance(right, str):
             return truth(left < right or (left == right and _ORDER[binary.operator] is Sign.AT_MOST))
-        if not isinstance(left, Quantity) or not isinstance(right, Quantity):
+        if not isinstance(left, Quantity | MaxOrMin) or not isinstance(right, Quantity | MaxOrMin):
             raise Refusal("only linear numbers can be ordered here", binary.at)
-        return _compared(left, right, _ORDER[binary.operator])
+        return ordered(left, right, _ORDER[binary.operator])
 
     def _same(self, left: Meaning, right: Meaning, where: Expression) -> Formula:
         if isinstance(left, Quantity) and isinstance(right, Quantity):
             if NULL in (left, right):
                 return Every((left.there.negated(), right.there.negated()))
             return _compared(left, right, Sign.ZERO)
+        if isinstance(left, Quantity | MaxOrMin) and isinstance(right, Quantity | MaxOrMin):
+            return Every((ordered(left, right, Sign.AT_MOST), ordered(right, left, Sign.AT_MOST)))
         if isinstance(left, Record) and isinstance(right, Record):
             pairs = zip(left.features, right.features, strict=True)
             return Every(tuple(_same_feature(a, b) for a, b in pairs))

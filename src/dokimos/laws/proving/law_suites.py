@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ from dokimos.checker.lemmas.zones import Zone
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import read_whole, write_whole
-from dokimos.engine.outcome import accepted_truth
-from dokimos.engine.paired_halving import prove_in_pairs
+from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.engine.pools import as_records, data_of
@@ -125,6 +125,9 @@ class SuiteWriter:
 
         Returns the label, or a word for having none.
         """
+        import_module("dokimos.engine.branch_and_bound")  # loads torch, which is no time of the search
+        from dokimos.engine.linear import LinearSearch
+
         assert self.seconds is not None  # only then is a label looked for
         answer, columns = decided
         why = f"a proof was not found in {self.seconds:g} s"
@@ -134,9 +137,9 @@ class SuiteWriter:
                 self.sat += 1
                 return "sat"
             product = read_onnx(made.network, name=instance.name)
-            data = prove_in_pairs(product, made.property, seconds=self.seconds)
-            if data is not None:
-                self._label(instance, Certificate("paired-relus", data))
+            found = LinearSearch(product, made.property, SearchEffort(self.seconds)).run()
+            if found.data is not None:
+                self._label(instance, Certificate("linear", found.data))
                 self.unsat += 1
                 return "unsat"
         except DokimosError as error:

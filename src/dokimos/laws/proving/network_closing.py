@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
 from dokimos.checker.lemmas.zones import Comparison, Number, Options, Quantity, Sign, Zone
-from dokimos.checker.proofs.paired_relus import through_slopes
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
@@ -40,7 +39,7 @@ class NetworkReach:
     """
 
     def __init__(self, content: bytes, layout: Layout, *, name: str) -> None:
-        self.layout = layout
+        self.layout, self.content = layout, content
         self.network, self.layers = read_layers(content, name=name)
         if self.network.input_size != layout.width:
             raise Refusal(
@@ -307,7 +306,8 @@ class NetworkCloser:
             & np.logical_and.reduce([can[r][:, c] for r, c in enumerate(each.classes)])
             for each in self.question.forbidden
         ]
-        bad: Mask = np.stack(open_ones, axis=1)
+        none: Mask = np.zeros((len(zones), 0), dtype=np.bool_)  # of a law that nothing violates
+        bad: Mask = np.stack(open_ones, axis=1) if open_ones else none
         slopes = self.reach.slopes(_whole(boxes))
         place = {pair: number for number, pair in enumerate(self.reach.pairs)}
         for r, s in combinations(range(len(boxes)), 2):
@@ -398,3 +398,16 @@ def exactly_violated(question: LawQuestion, reach: NetworkReach, case: Sequence[
             return None
         classes.append(decided)
     return question.is_violated(case, classes)
+
+
+def through_slopes(factors: Interval, steady: Floats) -> Interval:
+    """Coefficients of differences of ReLUs turned into those of the differences of their arguments.
+
+    Theorem. max(0, e') − max(0, e) = t·(e' − e) with t = 1 where both are on (`steady` > 0), t = 0 where
+    both are off (`steady` < 0), and a t in [0, 1] always, for max(0, ·) is nondecreasing and grows by no
+    more than its argument. So a coefficient c becomes c, 0, or a number between 0 and c.
+    """
+    on, off = steady > 0, steady < 0
+    lower = np.where(on, factors.lower, np.where(off, 0.0, np.minimum(factors.lower, 0.0)))
+    upper = np.where(on, factors.upper, np.where(off, 0.0, np.maximum(factors.upper, 0.0)))
+    return Interval(lower, upper)

@@ -10,7 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.zones import Cover, ForbiddenDecisions, Formula, Number, Quantity, Zone
+from dokimos.checker.lemmas.zones import (
+    Cover,
+    ForbiddenDecisions,
+    Formula,
+    Number,
+    Quantity,
+    Zone,
+)
+from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
 
@@ -51,6 +59,8 @@ class LawQuestion:
     conditions: tuple[Formula, ...]
     records: tuple[PredictedRecord, ...]
     forbidden: tuple[ForbiddenDecisions, ...]
+    #: Instead of classes, where the model's decisions are numbers, its only score.
+    limits: tuple[ForbiddenScores, ...]
     inputs: tuple[PredictedRecord, ...]
     draws: tuple[Quantity, ...]
     over: str
@@ -95,6 +105,18 @@ class LawQuestion:
 
 
 # Certificates that a law holds in a set: the set is cut into zones, none of which has a violation
+
+
+@dataclass(frozen=True)
+class LinearCover:
+    """The data of a proof of the kind `linear` about copies of a network (see `copies`)."""
+
+    data: dict[str, Any]
+
+    @property
+    def leaves(self) -> int:
+        """Into how many parts the set is cut."""
+        return sum(list(each.get("tree", [-1])).count(-1) for each in self.data["questions"])
 
 
 #: Zones that are checked at a time.

@@ -12,6 +12,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_results import LawResult, LawSettings, LawViolation
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.tested_model import Model
+from dokimos.laws.proving.question import LinearCover
 
 
 class LawAnswer(Enum):
@@ -60,7 +61,7 @@ class LawDecision:
     over: str = ""
     step: str = ""
     semantics: str = ""
-    cover: Cover | None = None
+    cover: Cover | LinearCover | None = None
     case: tuple[int | Fraction, ...] | None = None
     violation: LawViolation | None = None
     share: float = 0.0

@@ -79,7 +79,7 @@ class _Rows:
         closer = stated.closer
         decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
         self._replay = CaseReplay(plan, model, stated.question, decided)
-        self._scores = model.made_of if callable(model.made_of) else model.scores
+        self._scores = stated.scores
 
     def decide(self, rows: Sequence[tuple[int, tuple[Number | None, ...], Zone]]) -> list[RowDecision]:
         """What is known around each row: its number, its columns and the zone around it."""

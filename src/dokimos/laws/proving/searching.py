@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dokimos.checker.lemmas.zones import (
@@ -12,18 +12,22 @@ from dokimos.checker.lemmas.zones import (
     Number,
     Zone,
 )
+from dokimos.laws.proving.question import LinearCover
 
 ExactCase = tuple[Number, ...]
+#: Whether a case certainly violates the law.
+Confirms = Callable[[ExactCase], bool]
 
 
 @dataclass(frozen=True)
 class SearchEnd:
-    """A cover that has no open zone, or a case that seems to violate the law, or neither.
+    """A proof by a cover without open zones, or by linear bounds; or a case that seems to violate the law.
 
     `share` of the set was left open: of all values that the variables may have, whatever the conditions.
     """
 
     cover: Cover | None = None
+    linear: LinearCover | None = None
     case: ExactCase | None = None
     share: float = 0.0
 

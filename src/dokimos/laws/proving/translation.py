@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
+from math import lcm
 from typing import Any
 
 from dokimos.checker.lemmas.zones import (
@@ -28,6 +30,7 @@ from dokimos.checker.lemmas.zones import (
     simplified,
     with_terms,
 )
+from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison
 from dokimos.laws.domain.features import Feature, Kind, Layout
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language import syntax as laws
@@ -41,9 +44,11 @@ _MOST_COMBINATIONS = 10_000
 
 
 def translate(
-    plan: LawPlan, classes: Sequence[Any], *, constrained: bool = True, reals: Grid = Grid.REAL
+    plan: LawPlan, classes: Sequence[Any] | None, *, constrained: bool = True, reals: Grid = Grid.REAL
 ) -> LawQuestion:
     """The question whether a model with these classes violates the law in the set that the domain has.
+
+    Without classes, the model's decisions are numbers, its only score for each record.
 
     A case is in the set if the features of all inputs, and of all records that the model decides on, are in
     their ranges and, with `constrained`, satisfy the CONSTRAINTS of the domain. `classes` are the decisions
@@ -192,17 +197,15 @@ class _Translation:
         self,
         reader: ExpressionReader,
         records: list[PredictedRecord],
-        classes: Sequence[Any],
+        classes: Sequence[Any] | None,
         *,
         constrained: bool,
     ) -> LawQuestion:
         """The question, in as few variables as possible."""
         named = [each.name for each in records]
-        found_forbidden = _forbidden(self.plan, reader, named, classes)
-        known = self._solved([each.where for each in found_forbidden])
-        forbidden = [
-            ForbiddenDecisions(each.classes, with_terms(each.where, known)) for each in found_forbidden
-        ]
+        forbidden = [] if classes is None else _forbidden(self.plan, reader, named, classes)
+        limits = _limits(self.plan, reader, named) if classes is None else []
+        known = self._solved([*(each.where for each in forbidden), *(each.where for each in limits)])
         kept = [index for index in range(len(self.names)) if index not in known]
         number = {old: Quantity.of(new) for new, old in enumerate(kept)}
         conditions = [with_terms(with_terms(each, known), number) for each in self.conditions]
@@ -220,8 +223,20 @@ class _Translation:
             conditions=found.parts if isinstance(found, Every) else (found,),
             records=tuple(_renumbered(each, number) for each in records),
             forbidden=tuple(
-                ForbiddenDecisions(each.classes, simplified(with_terms(each.where, number)))
+                ForbiddenDecisions(
+                    each.classes, simplified(with_terms(with_terms(each.where, known), number))
+                )
                 for each in forbidden
+            ),
+            limits=tuple(
+                ForbiddenScores(
+                    tuple(
+                        replace(part, quantity=part.quantity.with_terms(known).with_terms(number))
+                        for part in each.parts
+                    ),
+                    simplified(with_terms(with_terms(each.where, known), number)),
+                )
+                for each in limits
             ),
             inputs=tuple(_renumbered(each, number) for each in self.inputs),
             draws=tuple(Quantity.of(draw).with_terms(known).with_terms(number) for draw in self.draws),
@@ -326,3 +341,63 @@ def _forbidden(
         if where != FALSE:
             found.append(ForbiddenDecisions(combination, where))
     return found
+
+
+# Laws on numbers: each score is a variable of its own, below all others, until comparisons are taken apart
+
+
+def _limits(plan: LawPlan, reader: ExpressionReader, records: list[str]) -> list[ForbiddenScores]:
+    """What scores of the records violate an `ensures` somewhere in the set, and where."""
+    given = {
+        each.output: Quantity.of(_score(records.index(each.record))) for each in plan.predictions or ()
+    }
+    inner = ExpressionReader(plan, reader.values | given, reader.draws)
+    holds = Every(tuple(inner.condition(each.condition) for each in plan.law.ensures))
+    found = []
+    for alternative in _alternatives(simplified(holds.negated())):
+        parts = [_score_comparison(each) for each in alternative if _has_score(each)]
+        where = simplified(Every(tuple(each for each in alternative if not _has_score(each))))
+        if where != FALSE:
+            found.append(ForbiddenScores(tuple(parts), where))
+    return found
+
+
+def _score(record: int) -> int:
+    return -2 - record
+
+
+def _has_score(formula: Formula) -> bool:
+    return any(variable < ALWAYS for each in comparisons(formula) for variable, _ in each.quantity.terms)
+
+
+def _alternatives(formula: Formula) -> list[tuple[Formula, ...]]:
+    """Conditions, each without scores or a comparison, of which all of one alternative must hold."""
+    if not _has_score(formula):
+        return [(formula,)]
+    if isinstance(formula, Comparison):
+        if formula.sign in (Sign.AT_MOST, Sign.BELOW):
+            return [(formula,)]
+        sign = Sign.AT_MOST if formula.sign is Sign.ZERO else Sign.BELOW
+        both = Comparison(formula.quantity, sign), Comparison(formula.quantity.times(-1), sign)
+        return [both] if formula.sign is Sign.ZERO else [(both[0],), (both[1],)]
+    parts = [_alternatives(each) for each in formula.parts]
+    if isinstance(formula, Either):
+        return [each for part in parts for each in part]
+    found: list[tuple[Formula, ...]] = [()]
+    for part in parts:
+        if len(found) * len(part) > _MOST_COMBINATIONS:
+            raise Refusal("the law has too many combinations of comparisons of predictions")
+        found = [(*one, *other) for one in found for other in part]
+    return found
+
+
+def _score_comparison(formula: Formula) -> ScoreComparison:
+    """A comparison, times what makes the factors of scores whole."""
+    assert isinstance(formula, Comparison)  # so `_alternatives` takes them apart
+    factors = [(variable, Fraction(f)) for variable, f in formula.quantity.terms if variable < ALWAYS]
+    whole = formula.quantity.times(lcm(*(f.denominator for _, f in factors)))
+    return ScoreComparison(
+        tuple((_score(variable), 0, int(f)) for variable, f in whole.terms if variable < ALWAYS),
+        replace(whole, terms=tuple(each for each in whole.terms if each[0] > ALWAYS)),
+        formula.sign,
+    )

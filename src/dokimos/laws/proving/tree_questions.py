@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.zones import Cover, Zone
+from dokimos.checker.lemmas.zones import Cover, Quantity, Sign, Zone
 from dokimos.checker.trees.covers import check_tree_cover
-from dokimos.checker.trees.leaves import SumOfTrees, TreeStatement
+from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison, SumOfTrees, TreeStatement
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.models.trees import LEAF, Ensemble
-from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.expressions import Refusal, Unread
 from dokimos.laws.proving.question import LawQuestion
 
 #: Not all integers beyond this are float32 numbers.
@@ -26,8 +26,9 @@ _WHOLE_FLOAT32 = 2**24
 class TreeQuestion:
     """A question about an ensemble over records of a layout.
 
-    Raises Refusal for ensembles with one score, a divisor that is not positive, no decision where a value
-    is missing that may be, or, where records are rounded to float32, integers that this changes.
+    Raises Refusal for ensembles with a divisor that is not positive, no decision where a value is missing
+    that may be, or, where records are rounded to float32, integers that this changes; and for laws on more
+    than the order of predictions that are an increasing function of the score.
     """
 
     question: LawQuestion
@@ -37,8 +38,18 @@ class TreeQuestion:
         layout, ensemble = self.question.layout, self.ensemble
         if ensemble.inputs != layout.width:
             raise Refusal(f"the trees take {ensemble.inputs} columns, records have {layout.width}")
-        if len(ensemble.base) < 2:
-            raise Refusal("the trees give one number, not a score for each class")
+        if ensemble.link and not all(
+            _is_order(part) for each in self.question.limits for part in each.parts
+        ):
+            raise Unread(
+                f"predictions are {ensemble.link} of what the trees add up to, of which only the order is "
+                "proven; state a law as d1 <= d2"
+            )
+        if ensemble.is_vector:
+            raise Refusal(
+                "it predicts several numbers for each record, a law is about one: fit a model for each, "
+                "or use `dokimos monotone`, which asks about each"
+            )
         if not ensemble.divide > 0:
             raise Refusal("the trees divide by a number that is not positive")
         for feature in layout.features:
@@ -54,8 +65,14 @@ class TreeQuestion:
             self.question.zone if zone is None else zone,
             self.question.conditions,
             tuple(each.features for each in self.question.records),
-            self.question.forbidden,
+            self.question.forbidden or tuple(map(self._limit, self.question.limits)),
         )
+
+    def _limit(self, limit: ForbiddenScores) -> ForbiddenScores:
+        """The same of scores, where predictions are an increasing function of them (`_is_order`)."""
+        if not self.ensemble.link:
+            return limit
+        return replace(limit, parts=tuple(replace(each, quantity=Quantity()) for each in limit.parts))
 
     def check(self, cover: Cover) -> None:
         """Check that a cover proves the law. Raises InvalidProof."""
@@ -110,7 +127,19 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
         values=np.where(is_leaf[:, None], values, values.dtype.type(0)),
         base=ensemble.base,
         divide=ensemble.divide,
+        tie=ensemble.tie,
     )
+
+
+def _is_order(part: ScoreComparison) -> bool:
+    """Whether a comparison of increasing functions of two scores holds only where one is below the other.
+
+    f(s) − f(t) + c < 0 with c ≥ 0 implies f(s) < f(t), and so s < t.
+    """
+    factors = [factor for _, _, factor in part.scores]
+    is_difference = len(factors) == 2 and sum(factors) == 0
+    above = part.quantity.is_constant and part.quantity.constant >= 0
+    return is_difference and above and part.sign is Sign.BELOW
 
 
 def _expect_float32(layout: Layout) -> None:

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_plan import LawPlan
+from dokimos.laws.engine.law_results import LawSettings
+from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
-from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables, falsify, falsifying
-from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.copies import CopiesOfNetwork
+from dokimos.laws.proving.expressions import Refusal, Unread
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.network_search import search_networks
 from dokimos.laws.proving.rechecking import StatedLaw, planned, state_law
@@ -25,8 +28,12 @@ from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
 from dokimos.laws.proving.tree_deciding import search_trees
 from dokimos.laws.proving.tree_questions import TreeQuestion
 
-#: The share of the remaining time spent on random draws, and on a guided search, for violations.
-_DRAWING_SHARE, _GUIDED_SHARE = 0.1, 0.5
+#: The share of the time spent on random draws, and the share of the rest in which searches take turns.
+_DRAWING_SHARE, _TURNS_SHARE = 0.1, 0.8
+#: The first turn of the guided search, in seconds; that of linear bounds, and the next, are longer.
+_FIRST_TURN, _LONGER = 1.0, 3.0
+#: How many tests are made of a model that cannot be read.
+_TESTS = 20_000
 #: The most zones of a proof that is tried before the guided search.
 _SHORT = 300
 
@@ -47,24 +54,41 @@ def verify_law(
         stated = state_law(plan, loaded)
         found = replace(found, over=stated.question.over, left_out=stated.left_out)
         found = _decided(found, plan, stated, Deadline.after(settings.seconds))
+    except Unread as refusal:
+        found = _tested(found, str(refusal))
     except Refusal as refusal:
         found = replace(found, answer=LawAnswer.REFUSED, reason=str(refusal))
     return replace(found, seconds=time.process_time() - begun)
+
+
+def _tested(start: LawDecision, reason: str) -> LawDecision:
+    """What tests with draws from the ranges say where the inside of a model is not known."""
+    settings = LawSettings(seed=start.settings.seed, source="range", in_range=True, keep=1, budget=_TESTS)
+    try:
+        ran = test_law(start.law, model=start.model, domain=start.domain, settings=settings)
+    except InputError as problem:
+        return replace(start, answer=LawAnswer.REFUSED, reason=f"{reason}; and not tested: {problem}")
+    if ran.violations:
+        step = "draws from the ranges"
+        over = "the whole domain"
+        return replace(start, answer=LawAnswer.VIOLATED, over=over, step=step, violation=ran.violations[0])
+    more = f"; {ran.tested:,} tests found no violation" if ran.tested else ""
+    return replace(start, answer=LawAnswer.REFUSED, reason=reason + more)
 
 
 def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Deadline) -> LawDecision:
     closer = stated.closer
     decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
     replay = CaseReplay(plan, start.model, stated.question, decided)
-    tables = CaseTables(stated.question, _scores(start.model))
+    tables = CaseTables(stated.question, stated.scores)
     steps = _Steps(start.settings, stated, tables, confirms(replay, stated), deadline)
     for step, end in steps.network(closer) if isinstance(closer, NetworkCloser) else steps.trees(closer):
         if end.case is not None:
             violation = replay.violation(end.case)
             return replace(start, answer=LawAnswer.VIOLATED, step=step, case=end.case, violation=violation)
-        if end.cover is not None:
-            semantics = stated.check(end.cover)
-            return replace(start, answer=LawAnswer.PROVEN, step=step, cover=end.cover, semantics=semantics)
+        if (cover := end.cover or end.linear) is not None:
+            semantics = stated.check(cover)
+            return replace(start, answer=LawAnswer.PROVEN, step=step, cover=cover, semantics=semantics)
     return replace(start, step=step, share=end.share)
 
 
@@ -94,19 +118,25 @@ class _Steps:
         yield search_trees(closer.statement(), self.confirms, self.deadline, draws)
 
     def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
-        """All cases or draws, a search for a short proof, a guided search, then one for a long proof."""
-        yield from self._falsified(_DRAWING_SHARE, draws=True, guided=False)
+        """All cases or draws, a search for a short proof; then a guided search and linear bounds of copies,
+        in turns that grow longer; at last a search for a long proof."""
+        yield from self._falsified(_DRAWING_SHARE * self.deadline.left, draws=True, guided=False)
         yield "bounds on zones", self._zones(closer, _SHORT)
-        yield from self._falsified(_GUIDED_SHARE, draws=False, guided=True)
+        copies, turn = CopiesOfNetwork(closer), _FIRST_TURN
+        last = (1 - _TURNS_SHARE) * self.deadline.left
+        while (left := self.deadline.left - last) > 0:
+            yield from self._falsified(min(turn, left), draws=False, guided=True)
+            until = Deadline.after(min(_LONGER * turn, max(0.0, self.deadline.left - last)))
+            yield "linear bounds of copies", copies.search(self.confirms, until)
+            turn *= _LONGER
         yield "branch and bound", self._zones(closer, None)
 
-    def _falsified(self, share: float, *, draws: bool, guided: bool) -> Iterator[tuple[str, SearchEnd]]:
-        looking = Deadline.after(share * self.deadline.left)
+    def _falsified(self, seconds: float, *, draws: bool, guided: bool) -> Iterator[tuple[str, SearchEnd]]:
         found = falsify(
             self.tables,
             self.confirms,
             seed=self.settings.seed,
-            deadline=looking,
+            deadline=Deadline.after(seconds),
             draws=draws,
             guided=guided,
         )
@@ -123,7 +153,3 @@ class _Steps:
             seed=self.settings.seed,
         )
         return end
-
-
-def _scores(model: Model) -> Any:
-    return model.made_of if callable(model.made_of) else model.scores

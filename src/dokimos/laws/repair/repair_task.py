@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import packages_missing
-from dokimos.engine.differentiable import Adam
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import limits_of
@@ -312,6 +311,8 @@ class _Training:
         torch, task = self._torch, self._task
         rows = self._tensor((task.rows - self._mean) / self._spread)
         goals = torch.softmax(self._tensor(task.scores), dim=1)
+        from dokimos.engine.differentiable import Adam  # which loads torch
+
         adam = Adam((each for each in self._parameters if each.requires_grad), rate=_RATE)
         price, is_certified = _PRICE, self._way is RepairWay.CERTIFIED
         for epoch in range(epochs + (_MORE_EPOCHS if is_certified else 0)):

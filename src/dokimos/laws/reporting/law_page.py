@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.descriptions import which_case
-from dokimos.laws.engine.law_results import LawResult, LawVerdict, headline, verdict_of
+from dokimos.laws.engine.law_results import LawResult, LawSettings, LawVerdict, headline, verdict_of
 from dokimos.laws.engine.means import Rate, percent
 from dokimos.laws.engine.tallies import NamedRates
 from dokimos.laws.reporting.case_view import CaseView, view_case
@@ -175,7 +177,7 @@ def _facts(results: Sequence[LawResult]) -> list[tuple[str, str]]:
         ("Model", several([result.model.name for result in results])),
         ("Domain", several([result.domain.name for result in results])),
         ("Inputs from", several([result.source for result in results])),
-        ("Tests of each law", f"{settings.budget:,}, seed {settings.seed}"),
+        ("Tests of each law", f"{settings.how_many}, seed {settings.seed}"),
     ]
     hashes = dict.fromkeys(result.model.sha256 for result in results if result.model.sha256)
     if hashes:
@@ -272,3 +274,24 @@ def _highlighted(text: str) -> Markup:
         end = match.end()
     parts.append(escape(text[end:]))
     return Markup("").join(parts)
+
+
+def again_command(path: Path, settings: LawSettings, *, model: Any, domain: str | Path | None) -> str:
+    """The command that tests a law once more in the same way."""
+    given = {
+        "--model": model,
+        "--domain": domain,
+        "--budget": settings.how_many.replace(",", ""),
+        "--seed": settings.seed,
+    }
+    parts = [f"dokimos law test {quote(str(path))}"]
+    parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
+    if settings.source != "test":
+        parts.append(f"--source {quote(settings.source)}")
+    if settings.max_rate:
+        parts.append(f"--max-rate {settings.max_rate:g}")
+    if settings.in_range:
+        parts.append("--in-range")
+    if settings.exhaustive is not None:
+        parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
+    return " ".join(parts)

@@ -33,6 +33,9 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     if result.is_given_up:
         alike = " in the same way" if len(result.errors) == 1 else ""
         lines.append(f"  stopped early: the first {result.failed:,} cases all failed{alike}")
+    if result.is_out_of_time:
+        order = "; draws are tested in order" if result.is_in_order else ""
+        lines.append(f"  stopped when the time was up, after {result.tested:,} tests{order}")
     if result.is_interrupted:
         order = "; draws are tested in order" if result.is_in_order else ""
         lines.append(f"  interrupted: these are the results so far{order}")

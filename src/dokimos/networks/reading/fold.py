@@ -111,8 +111,8 @@ def _reduce(lowering: Lowering, call: OnnxCall, array: Array) -> None:
         lowering.know(call.outputs[0], array)
         return
     shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape) if keep or i not in axes)
-    if not array.size and call.op in ("ReduceMax", "ReduceMin"):
-        call.refuse("it reduces a tensor that holds no numbers.")
+    if not array.size:
+        call.refuse("it reduces a tensor that holds no numbers, about which runtimes disagree.")
     lowering.reserve(call, shape, array.dtype)
     _know(lowering, call, _REDUCED[call.op](array.astype(object), axis=axes), shape, array.dtype)
 

@@ -59,12 +59,22 @@ class Reference(Verifier):
 # The catalogue of planted bugs, as verifiers: ``--verifier planted=BUG``
 
 
+#: What the names of bugs behind a correct attack begin with.
+ATTACKING = "attacking-"
+
+
 class Planted(PlacedVerifier):
     """A verifier with one known bug; its place is the name of the bug."""
 
     name = "planted"
     is_tried_out = False  # wrong answers are what it is for
     can_stay_warm = True
+    attack_off = ("--no-attack",)
+
+    @property
+    def can_switch_attack_off(self) -> bool:
+        """Attackers have an attack of their own."""
+        return (self.place or "").startswith(ATTACKING)
 
     def how_to_get(self) -> str:
         """Where the bugs are listed."""
@@ -96,6 +106,7 @@ class Planted(PlacedVerifier):
             "dokimos.verifiers.runners.planted",
             *("--bug", self.require(), "--timeout", f"{query.wall_seconds:g}"),
             *("--truth", str(truth / f"{query.name}.json")),
+            *self.switches,
             *(str(query.network_file), str(query.property_file), str(query.result)),
         )
 
@@ -167,7 +178,9 @@ class Scripted(Verifier):
         script = (*script, "--truth", beside)
         task = ("--instance", query.name, query.network_file, query.property_file, query.result)
         start = as_command((sys.executable, "-I", "-S", _RUNNER))
-        return Invocation((*start, *as_command((*script, *task))), start_words=len(start))
+        # Its script may name files beside it for it to write.
+        writes = (self.script.parent,) if self.script else ()
+        return Invocation((*start, *as_command((*script, *task))), start_words=len(start), writes=writes)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_result
 from dokimos.verifiers.runners import RUNNERS
@@ -32,17 +32,7 @@ class Marabou(PinnedVerifier):
     environment = PinnedEnvironment(
         verifier="marabou",
         version="2.0.0",
-        requirements=(
-            "maraboupy==2.0.0",
-            "numpy==2.4.6",
-            "onnx==1.23.2",
-            "onnxruntime==1.31.1",
-            "flatbuffers==25.12.19",
-            "ml_dtypes==0.6.0",
-            "packaging==26.3",
-            "protobuf==7.36.2",
-            "typing_extensions==4.16.0",
-        ),
+        requirements=pins_of("marabou"),
     )
 
     def smoke(self) -> tuple[str, ...]:

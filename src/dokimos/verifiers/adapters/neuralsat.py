@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_verdict
 from dokimos.verifiers.runners import RUNNERS
@@ -35,44 +35,7 @@ class NeuralSat(PinnedVerifier):
         variables=variables,
         verifier="neuralsat",
         version="0.2.17",
-        requirements=(
-            "beartype==0.23.1",
-            "certifi==2026.10.18",
-            "charset-normalizer==3.5.2",
-            "cloudpickle==3.1.2",
-            "coloredlogs==15.0.1",
-            "filelock==4.2.10",
-            "flatbuffers==25.12.19",
-            "fsspec==2026.9.0",
-            "gurobipy==13.0.3",
-            "humanfriendly==10.0",
-            "idna==3.20",
-            "Jinja2==3.1.6",
-            "joblib==1.6.0",
-            "MarkupSafe==3.0.4",
-            "ml_dtypes==0.6.0",
-            "mpmath==1.3.0",
-            "networkx==3.6.1",
-            "neuralsat==0.2.17",
-            "numpy==2.4.6",
-            "onnx==1.22.0",
-            "onnxruntime==1.31.1",
-            "onnxsim==0.8.1",
-            "packaging==26.3",
-            "pillow==13.0.0",
-            "protobuf==5.29.6",
-            "psutil==7.2.2",
-            "requests==2.34.2",
-            "scipy==1.17.1",
-            "setuptools==84.2.1",
-            "sortedcontainers==2.4.0",
-            "sympy==1.14.0",
-            "termcolor==3.3.0",
-            "torch==2.13.0",
-            "tqdm==4.70.1",
-            "typing_extensions==4.16.0",
-            "urllib3==2.8.0",
-        ),
+        requirements=pins_of("neuralsat"),
     )
 
     def smoke(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dokimos.suites.instance import VerifierAnswer
 from dokimos.suites.vnnlib.model import Case, Conjunction, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
-from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_result
 from dokimos.verifiers.runners import RUNNERS
@@ -41,31 +41,7 @@ class Never2(PinnedVerifier):
     environment = PinnedEnvironment(
         verifier="never2",
         version="1.3.2",
-        requirements=(
-            "absl-py==2.5.1",
-            "filelock==4.2.10",
-            "fsspec==2026.9.0",
-            "immutabledict==4.3.1",
-            "Jinja2==3.1.6",
-            "MarkupSafe==3.0.4",
-            "ml_dtypes==0.6.0",
-            "mpmath==1.3.0",
-            "multipledispatch==1.0.0",
-            "networkx==3.6.1",
-            "numpy==2.4.6",
-            "onnx==1.23.2",
-            "ortools==9.15.6755",
-            "pandas==3.1.1",
-            "pillow==13.0.0",
-            "protobuf==6.33.6",
-            "pyNeVer==1.3.2",
-            "python-dateutil==4.0.0",
-            "setuptools==84.2.1",
-            "sympy==1.14.0",
-            "torch==2.13.0",
-            "typing_extensions==4.16.0",
-            "tzdata==2026.6",
-        ),
+        requirements=pins_of("never2"),
     )
 
     def smoke(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command, log_tail
 from dokimos.verifiers.conversions import declared_network
-from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier
+from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_verdict
 from dokimos.verifiers.runners import RUNNERS
@@ -46,32 +46,7 @@ class Vibecheck(PinnedVerifier):
         variables=variables,
         verifier="vibecheck",
         version="1.1.0",
-        requirements=(
-            "filelock==4.2.10",
-            "flatbuffers==25.12.19",
-            "fsspec==2026.9.0",
-            "gurobipy==13.0.3",
-            "Jinja2==3.1.6",
-            "MarkupSafe==3.0.4",
-            "ml_dtypes==0.6.0",
-            "mpmath==1.3.0",
-            "networkx==3.6.1",
-            "numpy==2.4.6",
-            "onnx==1.21.0",
-            "onnx2torch==1.5.15",
-            "onnxruntime==1.26.0",
-            "onnxsim==0.8.1",
-            "packaging==26.3",
-            "pillow==13.0.0",
-            "protobuf==7.36.2",
-            "scipy==1.17.1",
-            "setuptools==84.2.1",
-            "sympy==1.14.0",
-            "torch==2.13.0",
-            "torchvision==0.28.0",
-            "typing_extensions==4.16.0",
-            "vibecheck-nn==1.1.0",
-        ),
+        requirements=pins_of("vibecheck"),
     )
 
     def smoke(self) -> tuple[str, ...]:

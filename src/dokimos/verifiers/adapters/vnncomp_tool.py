@@ -12,7 +12,7 @@ from typing import ClassVar
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, CertificateStyle, Finding, Invocation, Query, as_command
 from dokimos.verifiers.execution.limits import Outcome
-from dokimos.verifiers.placed import PlacedVerifier, tree_digest
+from dokimos.verifiers.placed import PlacedVerifier, repository_of, tree_digest
 from dokimos.verifiers.result_file import read_verdict, refusal
 from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.script_guard import called_file, finding, guarded
@@ -29,8 +29,8 @@ class VnncompTool(PlacedVerifier):
     """Its scripts are called as in VNN-COMP, version v1; here preparation counts towards the wall limit.
 
     They were written for machines on which nothing else runs, and run behind a guard (`script_guard.py`).
-    If a tool's prepare script does nothing but kill processes and reset devices, `prepares` is false, and
-    it is not called.
+    Many write into their own folder, so it stays writable. If a tool's prepare script does nothing but kill
+    processes and reset devices, `prepares` is false, and it is not called.
 
     The category is `test`, or what ``,category=…`` after the place or DOKIMOS_VNNCOMP_CATEGORY says; a
     different category counts as a different version. The version is a hash of the tool's files as they are,
@@ -100,7 +100,8 @@ class VnncompTool(PlacedVerifier):
             as_command(runner),
             scripts=(*prepare, script),
             folder=query.folder,
-            trust_scripts=query.trust_scripts,
+            writes=(repository_of(script.parent),),
+            trust=query.trust,
         )
 
     def guard(self) -> Finding | None:

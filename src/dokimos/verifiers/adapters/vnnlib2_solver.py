@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from dokimos.suites.instance import VerifierAnswer
@@ -24,11 +25,14 @@ class Vnnlib2Solver(PlacedVerifier):
     A property in VNN-LIB 1.0 is converted to 2.0 first, with the same decimals. The answer is the first
     line of standard output, and the witness follows it; exit codes are ignored, but a solver killed by a
     signal has not answered. Its version is a hash of the program's file, and of the files among its
-    arguments.
+    arguments. ``,no_attack=WORDS`` after the command says what more to write to switch its own attack off.
     """
 
     name = "vnnlib2"
     limitations: ClassVar[str] = "what that solver cannot read"
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"no_attack": "the arguments that switch its own attack off"}
+    )
 
     def how_to_get(self) -> str:
         """How to tell Dokimos its command."""
@@ -45,7 +49,21 @@ class Vnnlib2Solver(PlacedVerifier):
             return f"{place!r} is not a command ({error})"
         if not words or shutil.which(words[0]) is None:
             return f"{(words or [place])[0]!r} is not a program that can be run"
+        try:
+            shlex.split(self.setting("no_attack") or "")
+        except ValueError as error:
+            return f"its `no_attack` is not a list of arguments ({error})"
         return None
+
+    @property
+    def can_switch_attack_off(self) -> bool:
+        """Whether its place says how."""
+        return bool(self.setting("no_attack"))
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """What follows its command."""
+        return () if self.attacks else tuple(shlex.split(self.setting("no_attack") or ""))
 
     def parts(self, place: str) -> Iterable[bytes]:
         """The program itself, and those of its arguments that are files."""
@@ -59,7 +77,7 @@ class Vnnlib2Solver(PlacedVerifier):
         options = ("--timeout", f"{query.wall_seconds:g}", *files)
         # It runs in another folder, but paths in its command are relative to this one.
         program, *rest = shlex.split(self.require())
-        words = (str(Path(shutil.which(program) or program).absolute()), *map(_found, rest))
+        words = (str(Path(shutil.which(program) or program).absolute()), *map(_found, rest), *self.switches)
         return our_module("dokimos.verifiers.runners.vnnlib2_runner", *options, "--", *words)
 
     def accepts(self, exit_code: int) -> bool:

@@ -13,9 +13,11 @@ import contextlib
 import errno
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
+from dokimos.verifiers.execution.isolation import Room
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 from dokimos.verifiers.execution.usage import (
     MARK,
@@ -56,6 +59,13 @@ class Cancelled(Exception):
     """The run was ended because the caller gave up on it; there is no outcome."""
 
 
+class Sink(Protocol):
+    """Takes what a tree prints: a `BoundedLog`, or anything with the same method."""
+
+    def write(self, chunk: bytes) -> None:
+        """Add a piece of output. Raises OSError if it cannot be kept."""
+
+
 class Cancel(Protocol):
     """Says whether the caller has given up: a `threading.Event`, or anything with the same method."""
 
@@ -71,6 +81,7 @@ def run_limited(
     cwd: Path,
     environment: Mapping[str, str],
     cancel: Cancel | None = None,
+    room: Room | None = None,
 ) -> Outcome:
     """Run `command` to its end or to its first limit; when this returns or raises, its tree is gone.
 
@@ -79,7 +90,8 @@ def run_limited(
     libraries are asked to use `limits.threads` threads. SIGKILL is used at once: no run gets time beyond
     its limit.
 
-    Once `cancel` is set, the tree is ended and Cancelled is raised.
+    Once `cancel` is set, the tree is ended and Cancelled is raised. The tree is shut into `room`, if one is
+    given; where the system refuses that, the command is not started, and the outcome says why.
 
     Raises InputError if the log cannot be written (disk full, folder missing).
     """
@@ -89,7 +101,10 @@ def run_limited(
         group_for(limits) as group,
     ):
         tree = WatchedTree(limits, sink, cancel or threading.Event(), group, usage(limits, group))
-        with tree.running(command, cwd=cwd, environment=environment, cpu_seconds=limits.cpu_seconds):
+        started = tree.running(
+            command, cwd=cwd, environment=environment, cpu_seconds=limits.cpu_seconds, room=room
+        )
+        with started:
             limit = tree.until_end_or_limit()
         return tree.outcome(limit)
 
@@ -125,7 +140,7 @@ class WatchedTree:
     """
 
     limits: Limits
-    sink: BoundedLog
+    sink: Sink
     cancel: Cancel
     group: ControlGroup | None
     usage: Usage
@@ -148,13 +163,14 @@ class WatchedTree:
         environment: Mapping[str, str],
         cpu_seconds: float | None,
         wall_seconds: float | None = None,
+        room: Room | None = None,
     ) -> Iterator[None]:
         """The tree runs inside this context; afterwards it is gone, whatever happened.
 
         The shepherd ends it on its own soon after `wall_seconds` (default: the limit), and the kernel ends
         a process in it that takes more than `cpu_seconds`. Raises OSError if the log could not be written.
         """
-        entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
+        words = [] if self.group is None else [f"join:{path}" for path in self.group.entrances]
         limits = (str(wall_seconds or self.limits.wall_seconds), str(cpu_seconds or 0.0))
         threads = dict.fromkeys(_THREAD_VARIABLES, str(self.limits.threads))
         self._report, report_write = os.pipe()
@@ -162,9 +178,14 @@ class WatchedTree:
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, self._report)
             stack.callback(os.close, self._output)
+            if room is not None:
+                scratch = tempfile.mkdtemp(prefix="tmp-", dir=cwd.parent)
+                stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+                Path(scratch).chmod(0o1777)
+                words += room.words(command, environment, cwd=cwd, scratch=Path(scratch))
             try:
                 self._shepherd = subprocess.Popen(
-                    [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *limits, *entrances, "--", *command],
+                    [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *limits, *words, "--", *command],
                     stdin=subprocess.PIPE,
                     stdout=output_write,
                     stderr=output_write,
@@ -187,9 +208,9 @@ class WatchedTree:
 
     @property
     def root(self) -> int:
-        """The id of the shepherd, whose descendants are the tree."""
+        """The id of the process whose descendants are the tree."""
         assert self._shepherd is not None
-        return self._shepherd.pid
+        return int(self.reports.get("root", self._shepherd.pid))
 
     def until_end_or_limit(self, *, reply: int | None = None) -> Termination | None:
         """Watch until the shepherd reports the end (returns None) or a limit is reached (returns which).

@@ -1,13 +1,15 @@
 """The supervisor of one command: it keeps the command's whole process tree together and ends it.
 
-Run as a script by a bare interpreter: ``python -I -S shepherd.py REPORT_FD WALL_SECONDS CPU_SECONDS
-ENTRANCE ... -- COMMAND ...``; it imports only the standard library. Each ENTRANCE (there may be none) is a
-file of a control group, which the command joins by writing 0 there. Standard input is a pipe from the
-parent that carries no data: when the parent closes it, or dies (even by kill -9), the tree is ended. The
-tree is also ended after WALL_SECONDS, in case the parent is stopped, and the kernel ends a process that
-takes more than CPU_SECONDS (0: no limit). It writes lines ``name value`` to REPORT_FD: first ``session``
-and ``started`` (or ``failed``); then ``status`` and ``ended`` as soon as the command has ended on its own,
-or ``ended`` alone; and, when its tree is gone, ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``over``.
+Run as a script by a bare interpreter: ``python -I -S shepherd.py REPORT_FD WALL_SECONDS CPU_SECONDS WORD
+... -- COMMAND ...``; it imports only the standard library. A word ``join:FILE`` names a file of a control
+group, which the command joins by writing 0 there; the other words, if there are any, describe the room that
+the command is shut into (`namespaces.py`). Standard input is a pipe from the parent that carries no data:
+when the parent closes it, or dies (even by kill -9), the tree is ended. The tree is also ended after
+WALL_SECONDS, in case the parent is stopped, and the kernel ends a process that takes more than CPU_SECONDS
+(0: no limit). It writes lines ``name value`` to REPORT_FD: first ``session``, ``root`` (the process whose
+descendants the command and all below it are) and ``started`` (or ``failed``); then ``status`` and ``ended``
+as soon as the command has ended on its own, or ``ended`` alone; and, when its tree is gone,
+``cpu_seconds``, ``largest_bytes``, ``whole`` and ``over``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
 to the shepherd and to no other, whatever sessions, groups or environments it has chosen. So the tree is
@@ -134,19 +136,39 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         time.sleep(0.001)
 
 
-def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: float) -> int:
-    """Fork and exec `command` in its own session and control groups; a failure is reported."""
+def _join(entrances: list[int]) -> None:
+    """Enter control groups, whose files are open."""
+    for entrance in entrances:
+        os.write(entrance, b"0")
+
+
+def _start(
+    command: list[str], entrances: list[str], room: list[str], report: int, cpu_seconds: float
+) -> tuple[int, int]:
+    """Fork and exec `command` in its own session, control groups and room; a failure is reported.
+
+    Returns the process to wait for, and a descriptor: what can be read there in the end, if anything, is
+    the status of the command; otherwise its status is that of the process.
+    """
     error_read, error_write = os.pipe()
+    status_read, status_write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # in case we are killed together with our parent
+            os.close(report)
+            groups = [os.open(entrance, os.O_WRONLY) for entrance in entrances]  # still writable here
+            if room:
+                namespaces.furnish(room)
+                if "first:" not in room and (inner := os.fork()):
+                    os.close(error_write)
+                    namespaces.be_first(inner, status_write)
+            os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
-            os.close(report)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if cpu_seconds:
                 # This limits each process separately, in whole seconds; the parent watches the tree's
@@ -154,21 +176,22 @@ def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: f
                 # a second before SIGKILL, says what it was.
                 most = math.ceil(min(cpu_seconds, _MOST_CPU_SECONDS) + _GRACE_SECONDS)
                 resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
-            for entrance in entrances:
-                with open(entrance, "w") as file:  # noqa: PTH123
-                    file.write("0")
+            _join(groups)
+            if room:
+                namespaces.restrict()
             os.execvp(command[0], command)
         except BaseException as error:
             os.write(error_write, str(error).encode(errors="replace"))
         os._exit(127)
     os.close(error_write)
+    os.close(status_write)
     with os.fdopen(error_read, "rb") as pipe:
         problem = pipe.read()
     if problem:
         os.waitpid(pid, 0)
         _tell(report, failed=problem.decode(errors="replace"))
         raise SystemExit(1)
-    return pid
+    return pid, status_read
 
 
 def _tell(report: int, **fields: object) -> None:
@@ -197,7 +220,12 @@ def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
 
 
 def main(
-    report: int, wall_seconds: float, cpu_seconds: float, entrances: list[str], command: list[str]
+    report: int,
+    wall_seconds: float,
+    cpu_seconds: float,
+    entrances: list[str],
+    room: list[str],
+    command: list[str],
 ) -> None:
     """Run `command`, wait for its end or the parent's request, end the tree, and report."""
     os.set_inheritable(report, False)
@@ -206,11 +234,19 @@ def main(
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    if room:
+        try:
+            namespaces.enter(room)
+        except OSError as error:
+            _tell(report, failed=f"it cannot be isolated: {error}")
+            raise SystemExit(1) from error
     started = time.monotonic()
-    pid = _start(command, entrances, report, cpu_seconds)
-    _tell(report, session=pid, started=started)
+    pid, inner_status = _start(command, entrances, room, report, cpu_seconds)
+    _tell(report, session=pid, root=pid if room and "first:" not in room else os.getpid(), started=started)
     status = _wait(pid, wakeup_read, started + wall_seconds + _GRACE_SECONDS)
     ended = time.monotonic()
+    if status is not None and (said := os.read(inner_status, 64)):
+        status = int(said)
     _tell(report, **({} if status is None else {"status": status}), ended=ended)
     _end_tree(group=pid, subreaper=subreaper)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -225,6 +261,11 @@ def main(
 
 if __name__ == "__main__":
     border = sys.argv.index("--")
-    fd, wall, cpu, *files = sys.argv[1:border]
-    main(int(fd), float(wall), float(cpu), files, sys.argv[border + 1 :])
+    fd, wall, cpu, *words = sys.argv[1:border]
+    joins = [word.removeprefix("join:") for word in words if word.startswith("join:")]
+    room_words = [word for word in words if not word.startswith("join:")]
+    if room_words:
+        sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+        import namespaces  # type: ignore[import-not-found]
+    main(int(fd), float(wall), float(cpu), joins, room_words, sys.argv[border + 1 :])
     os._exit(0)  # there is nothing left to clean up, and the parent is waiting

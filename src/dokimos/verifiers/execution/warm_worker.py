@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from dokimos.verifiers.execution.isolation import Room
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 from dokimos.verifiers.execution.process import Cancel, WatchedTree, group_for, log_errors
 from dokimos.verifiers.execution.usage import BoundedLog, at_rest, usage
@@ -44,11 +45,18 @@ class WarmStart:
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     limits: Limits
+    room: Room | None = None
 
     @classmethod
-    def of(cls, command: tuple[str, ...], environment: Mapping[str, str], limits: Limits) -> Self:
+    def of(
+        cls,
+        command: tuple[str, ...],
+        environment: Mapping[str, str],
+        limits: Limits,
+        room: Room | None = None,
+    ) -> Self:
         """Make one from these arguments, with the variables in a form that can be compared."""
-        return cls(command, tuple(sorted(environment.items())), limits)
+        return cls(command, tuple(sorted(environment.items())), limits, room)
 
 
 class WarmWorker:
@@ -129,6 +137,7 @@ class WarmWorker:
                 environment={**dict(self.start.environment), "TMPDIR": str(self._folder)},
                 cpu_seconds=None,  # the kernel would count all queries together; we watch each one
                 wall_seconds=_LIFE_SECONDS,
+                room=self.start.room,
             )
         )
         self._tree = tree

@@ -18,7 +18,16 @@ from dokimos.networks.graph import Network, Node
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Property
-from dokimos.verifiers.planted.base import PlantedVerifier, Sort, Task, attacked, unchanged, violates
+from dokimos.verifiers.adapters.built_in import ATTACKING
+from dokimos.verifiers.planted.base import (
+    Bounds,
+    PlantedVerifier,
+    Sort,
+    Task,
+    attacked,
+    unchanged,
+    violates,
+)
 from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
 from dokimos.verifiers.planted.misreadings import (
     MISREAD_NETWORKS,
@@ -33,7 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attacker(PlantedVerifier):
-    """It attacks, and then asks `prover` about the network and the property as its proof reads them."""
+    """It attacks, and then asks `prover` about the network and the property as its proof reads them.
+
+    `attacks` is False where its attack is switched off.
+    """
 
     name: str
     about: str
@@ -41,17 +53,25 @@ class Attacker(PlantedVerifier):
     network: Callable[[Network], Network] = field(default=unchanged, repr=False)
     property: Callable[[Property], Property] = field(default=unchanged, repr=False)
     is_sound: bool = False
+    attacks: bool = True
     sort = Sort.ATTACKER
 
     def decide(self, task: Task) -> VerifierAnswer:
         """What the attack finds, or what the proof says."""
-        found = attacked(task.network, task.property)
+        found = attacked(task.network, task.property) if self.attacks else None
         return self.proof(task) if found is None else VerifierAnswer(Answer.SAT, found)
+
+    def tensor_bounds(self, task: Task) -> Mapping[str, Bounds]:
+        """Those of its proof."""
+        return self.prover.tensor_bounds(self._read(task))
+
+    def _read(self, task: Task) -> Task:
+        """The task as the proof reads it."""
+        return replace(task, network=self.network(task.network), property=self.property(task.property))
 
     def proof(self, task: Task) -> VerifierAnswer:
         """What is said where the attack finds nothing; its counterexamples are replayed on the file."""
-        read = replace(task, network=self.network(task.network), property=self.property(task.property))
-        said = self.prover.decide(read)
+        said = self.prover.decide(self._read(task))
         if said.answer is not Answer.SAT:
             return said
         if said.witness is not None and violates(task.network, task.property, said.witness):
@@ -213,7 +233,7 @@ _OF_PROPERTIES = tuple(
 
 def attacking(name: str) -> str:
     """What a bug is called in a verifier that attacks first."""
-    return f"attacking-{name}"
+    return f"{ATTACKING}{name}"
 
 
 def attackers(flawed: Sequence[Bounder]) -> tuple[Attacker, ...]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError, UnsupportedOp
 from dokimos.engine.attacks.base import Budget
@@ -22,6 +25,8 @@ from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
 
+#: The lower and upper ends of the numbers in a tensor.
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 #: How hard the verifiers of the catalogue attack a network.
 ATTACK = Budget(restarts=40, steps=40)
 #: The simplest attack, so that bugs in the rest of a verifier show.
@@ -69,6 +74,10 @@ class PlantedVerifier(ABC):
     def decide(self, task: Task) -> VerifierAnswer:
         """The answer. May raise what reading or evaluating a network raises."""
 
+    def tensor_bounds(self, task: Task) -> Mapping[str, Bounds]:
+        """The ends of tensors over the whole box, as it sees them; none if it has no bounds."""
+        return {}
+
     def answer(self, task: Task) -> VerifierAnswer:
         """The answer, or why there is none."""
         try:
@@ -80,13 +89,19 @@ class PlantedVerifier(ABC):
 
 
 def answer_to(bug: PlantedVerifier, entry: SuiteEntry) -> VerifierAnswer:
-    """Its answer to an instance of a suite, or why there is none. A truth about other files is ignored."""
+    """Its answer to an instance of a suite, or why there is none."""
+    task = task_for(entry)
+    return VerifierAnswer(Answer.ERROR, detail=task) if isinstance(task, str) else bug.answer(task)
+
+
+def task_for(entry: SuiteEntry) -> Task | str:
+    """The query about an instance, or why there is none. A truth about other files is ignored."""
     try:
         instance, truth = entry.read_instance(), entry.read_truth()
         hashes = (instance.network_sha256, instance.property_sha256)
         if truth is not None and (truth.network_sha256, truth.property_sha256) != hashes:
             truth = None
-        task = Task(
+        return Task(
             network=read_onnx(instance.network_file, name=str(entry.network_path)),
             property=read_vnnlib(instance.property_file, file=str(entry.property_path)),
             label=truth.label if truth else None,
@@ -94,8 +109,7 @@ def answer_to(bug: PlantedVerifier, entry: SuiteEntry) -> VerifierAnswer:
             seconds=instance.timeout_seconds,
         )
     except DokimosError as error:
-        return VerifierAnswer(Answer.ERROR, detail=str(error))
-    return bug.answer(task)
+        return str(error)
 
 
 def violates(network: Network, property: Property, point: Point) -> bool:

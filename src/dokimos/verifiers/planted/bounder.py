@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dokimos.engine.float_bounds import LINEAR_RULES, LinearBounds, rectifiers
-from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import outward
+from dokimos.engine.float_bounds import LINEAR_RULES, LinearBounds, LinearRule, rectifiers
+from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
-from dokimos.networks.semantics.outward import Floats, Interval, widen
+from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.propagation import Rule, propagate
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm, margin_form
 from dokimos.suites.vnnlib.model import Box, Case, Point
 from dokimos.suites.vnnlib.violation import require_fit
-from dokimos.verifiers.planted.base import PlantedVerifier, Sort, Task, attacked, violates
+from dokimos.verifiers.planted.base import Bounds, PlantedVerifier, Sort, Task, attacked, violates
 
-#: How many boxes are bounded before the verifier gives up, and how much of its time it may use.
-MOST_BOXES = 12
+#: How many boxes are bounded before the verifier gives up: with few inputs more, since splits of these get
+#: somewhere. And how much of its time it may use.
+MOST_BOXES, MOST_BOXES_OF_FEW, FEW_INPUTS = 12, 150, 10
 SHARE_OF_TIME = 0.7
 
 
@@ -42,7 +41,7 @@ class Bounder(PlantedVerifier):
     """It proves by interval and CROWN bounds, attacks, and splits the box where it matters most.
 
     It says `unsat` if every part of the box has a positive margin, `sat` if exact replay confirms a point
-    of the attack or the middle of a part, and `unknown` after `MOST_BOXES` parts. It does not read
+    of the attack or the middle of a part, and `unknown` after so many parts. It does not read
     `truth/`. Bounds come first, so that no lucky attack hides a bug in them. A planted bug overrides one
     method, or the class of the bounds.
     """
@@ -74,9 +73,13 @@ class Bounder(PlantedVerifier):
         above = (*box.lower[:at], middle, *box.lower[at + 1 :])
         return replace(box, upper=below), replace(box, lower=above)
 
+    def queued(self, waiting: deque[BoxPart]) -> deque[BoxPart]:
+        """The parts that are still to be bounded."""
+        return waiting
+
     def when_given_up(self) -> VerifierAnswer:
         """The answer if parts are left."""
-        return VerifierAnswer(Answer.UNKNOWN, detail=f"{MOST_BOXES} boxes were not enough")
+        return VerifierAnswer(Answer.UNKNOWN, detail="it gave up after a number of boxes")
 
     def decide(self, task: Task) -> VerifierAnswer:
         """Bounds on every case, then the attack, then splits."""
@@ -96,15 +99,26 @@ class Bounder(PlantedVerifier):
                 return VerifierAnswer(Answer.SAT, found)
             return self._split(task, parts, deadline)
 
+    def tensor_bounds(self, task: Task) -> dict[str, Bounds]:
+        """Those of the only box; none if there are several."""
+        cases = [case for case in task.property.cases if case.any_of and not case.box.is_empty]
+        if len(cases) != 1:
+            return {}
+        found = self.bounds(task.network, cases[0].box)
+        found.improve()
+        return found.named()
+
     def _split(self, task: Task, parts: Sequence[BoxPart], deadline: float) -> VerifierAnswer:
         waiting, looked_at = deque(parts), len(parts)
+        most = MOST_BOXES_OF_FEW if task.network.input_size <= FEW_INPUTS else MOST_BOXES
         while waiting:
-            if looked_at >= MOST_BOXES or time.monotonic() > deadline:
+            if looked_at >= most or time.monotonic() > deadline:
                 return self.when_given_up()
             part = waiting.popleft()
             if violates(task.network, task.property, part.box.centre):
                 return VerifierAnswer(Answer.SAT, part.box.centre)
             waiting.extend(self._left(task, part))
+            waiting = self.queued(waiting)
             looked_at += 2
         return VerifierAnswer(Answer.UNSAT)
 
@@ -144,9 +158,10 @@ Rules = Mapping[str, Rule[Interval]]
 
 
 class FloatBounds(LinearBounds):
-    """The bounds over one box. A planted bug overrides one of its methods, or `rules` or `share`."""
+    """The bounds over one box. A planted bug overrides one of its methods, `rules`, `lined` or `share`."""
 
     rules: ClassVar[Rules] = INTERVAL_RULES
+    lined: ClassVar[Mapping[str, LinearRule]] = LINEAR_RULES
     share: ClassVar[float] = SHARE
 
     def __init__(self, network: Network, box: Box) -> None:
@@ -156,10 +171,13 @@ class FloatBounds(LinearBounds):
                 network, values, lift=lift_constant, table=self.rules, semantics="interval"
             )
         super().__init__(network, enclosure, values.lower.reshape(-1), values.upper.reshape(-1))
-        self._enclosure = {
-            name: tuple(torch.from_numpy(np.array(end)).reshape(-1) for end in (x.lower, x.upper))
-            for name, x in enclosure.items()
-        }
+        self.network, self.enclosure = (
+            network,
+            {
+                name: tuple(torch.from_numpy(np.array(end)).reshape(-1) for end in (x.lower, x.upper))
+                for name, x in enclosure.items()
+            },
+        )
         #: How much each input matters to the rows that were bounded last.
         self.influence = torch.zeros(network.input_size, dtype=torch.float64)
 
@@ -185,7 +203,7 @@ class FloatBounds(LinearBounds):
             if functional is None:
                 continue
             magnitude = magnitude + self._magnitude(functional.reshape(rows, -1), node.output)
-            rule = LINEAR_RULES[node.op]
+            rule = self.lined[node.op]
             if not rule.relaxes(self._network, node):
                 total = self.rounded(total + self._least(functional, node.output))
                 continue
@@ -202,10 +220,10 @@ class FloatBounds(LinearBounds):
         return total - self.share * magnitude
 
     def _least(self, functional: Tensor, name: str) -> Tensor:
-        return self.least(functional.reshape(len(functional), -1), *self._enclosure[name])
+        return self.least(functional.reshape(len(functional), -1), *self.enclosure[name])
 
     def _magnitude(self, functional: Tensor, name: str) -> Tensor:
-        lower, upper = self._enclosure[name]
+        lower, upper = self.enclosure[name]
         return functional.abs() @ torch.maximum(lower.abs(), upper.abs())
 
     def improve(self) -> None:
@@ -216,6 +234,24 @@ class FloatBounds(LinearBounds):
             units = self.unstable(node.inputs[0])
             if 0 < len(units) <= MOST_UNITS:
                 self.tighten(node.inputs[0], place, units)
+
+    def named(self) -> dict[str, Bounds]:
+        """The lower and upper ends of every computed tensor, and of the output by linear bounds too."""
+        network = self.network
+        ends = {name: self.enclosure[name] for name in (node.output for node in network.nodes)}
+        ends |= {name: (low.reshape(-1), high.reshape(-1)) for name, (low, high) in self._bounds.items()}
+        size = network.output_size
+        rows = torch.eye(size, dtype=torch.float64).reshape(size, *network.output_shape)
+        below, above = (
+            sign * self.lower(network.output, sign * rows, len(network.nodes)) for sign in (1, -1)
+        )
+        low, high = ends[network.output]
+        ends[network.output] = torch.fmax(low, below), torch.fmin(high, above)
+        return {name: (low.numpy(), high.numpy()) for name, (low, high) in ends.items()}
+
+    def take_units(self, other: FloatBounds) -> None:
+        """Go on with the bounds of units over another box."""
+        self._bounds = dict(other._bounds)
 
     def row_bounds(self, form: MarginForm) -> Floats:
         """A lower bound of each constraint's g: the better one of intervals and linear relaxation."""
@@ -239,148 +275,3 @@ class FloatBounds(LinearBounds):
     def better(self, plain: Floats, relaxed: Floats) -> Floats:
         """The larger of two bounds; nan does not count."""
         return np.asarray(np.fmax(plain, relaxed))
-
-
-# Bounds with one flaw each. Importing this module imports torch
-
-
-class SwappedSlope(FloatBounds):
-    """The chord's slope is −l / (u − l)."""
-
-    def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
-        """As they are, but for the slope of the chord."""
-        line, chord, height = super().lines(node)
-        return line, torch.where(height != 0, 1 - chord, chord), height
-
-
-class NoIntercept(FloatBounds):
-    """The chord goes through 0."""
-
-    def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
-        """As they are, but for the height of the chord."""
-        line, chord, height = super().lines(node)
-        return line, chord, torch.zeros_like(height)
-
-
-class StableAtCentre(FloatBounds):
-    """A ReLU is taken for stable by the sign in the middle of its bounds."""
-
-    def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
-        """The line that holds in the middle, above and below."""
-        lower, upper = self._bounds[node.inputs[0]]
-        alpha = node.real("alpha") if node.op == "LeakyRelu" else 0.0
-        line = torch.where(lower + upper > 0, 1.0, alpha).to(torch.float64)
-        return line, line, torch.zeros_like(line)
-
-
-class NoAbs(FloatBounds):
-    """λ·r for |λ|·r, where r is the radius of an interval."""
-
-    def least(self, functional: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-        """λ·c − λ·r = λ·l."""
-        return functional @ lower
-
-
-class SinglePrecision(FloatBounds):
-    """Everything in float32, rounded to nearest, without any compensation."""
-
-    share = 0.0
-
-    def rounded(self, values: Tensor) -> Tensor:
-        """The nearest float32."""
-        return values.to(torch.float32).to(torch.float64)
-
-
-class HalfRadius(FloatBounds):
-    """ε is taken for the width of the box."""
-
-    def __init__(self, network: Network, box: Box) -> None:
-        centre = box.centre
-        lower = tuple((a + c) / 2 for a, c in zip(box.lower, centre, strict=True))
-        upper = tuple((b + c) / 2 for b, c in zip(box.upper, centre, strict=True))
-        super().__init__(network, replace(box, lower=lower, upper=upper))
-
-
-def _by_ends(function: Callable[[Sequence[Floats]], Floats]) -> Rule[Interval]:
-    """The function at all lower ends and at all upper ends, as if it were monotone."""
-
-    def rule(node: Node, arguments: Sequence[Interval | None]) -> Interval:
-        given = [x for x in arguments if x is not None]
-        ends = [function([x.lower for x in given]), function([x.upper for x in given])]
-        return widen(np.minimum(*ends), np.maximum(*ends))
-
-    return rule
-
-
-def _softmax(node: Node, arguments: Sequence[Interval | None]) -> Interval:
-    (x,) = (argument for argument in arguments if argument is not None)
-    axis = node.integer("axis")
-    ends = [outward.softmax(Interval(end, end), axis) for end in (x.lower, x.upper)]
-    return Interval(np.minimum(ends[0].lower, ends[1].lower), np.maximum(ends[0].upper, ends[1].upper))
-
-
-def _power(node: Node, arguments: Sequence[Interval | None]) -> Interval:
-    exponent = node.real("exponent")
-    return _by_ends(lambda ends: np.power(ends[0], exponent))(node, arguments)
-
-
-class PowerByEnds(FloatBounds):
-    """x² over [l, u] is between l² and u²."""
-
-    rules = MappingProxyType({**INTERVAL_RULES, "Pow": _power})
-
-
-class ProductByEnds(FloatBounds):
-    """x·y over boxes is between the products of lower and of upper ends."""
-
-    rules = MappingProxyType(
-        {
-            **INTERVAL_RULES,
-            "Mul": _by_ends(lambda ends: ends[0] * ends[1]),
-            "MatMul": _by_ends(lambda ends: np.matmul(ends[0], ends[1])),
-        }
-    )
-
-
-class SoftmaxByEnds(FloatBounds):
-    """Softmax over a box is between its values at the two ends."""
-
-    rules = MappingProxyType({**INTERVAL_RULES, "Softmax": _softmax})
-
-
-class HalfFirst(FloatBounds):
-    """A pass in half precision comes first; what overflows there to nan is not bounded again."""
-
-    _is_rough = False
-
-    def rounded(self, values: Tensor) -> Tensor:
-        """The nearest half, in the first pass."""
-        return values.to(torch.float16).to(torch.float64) if self._is_rough else values
-
-    def better(self, plain: Floats, relaxed: Floats) -> Floats:
-        """As it is, but for nan in the first pass."""
-        return np.asarray((np.maximum if self._is_rough else np.fmax)(plain, relaxed))
-
-    def row_bounds(self, form: MarginForm) -> Floats:
-        """The sound bounds, and nan where the first pass gives that."""
-        self._is_rough = True
-        rough = super().row_bounds(form)
-        self._is_rough = False
-        return np.where(np.isnan(rough), np.nan, super().row_bounds(form))
-
-
-#: By the names of the bugs.
-FLAWED: Mapping[str, type[FloatBounds]] = MappingProxyType(
-    {
-        "relu-slope": SwappedSlope,
-        "relu-intercept": NoIntercept,
-        "relu-at-centre": StableAtCentre,
-        "abs-missing": NoAbs,
-        "float32-bounds": SinglePrecision,
-        "half-radius": HalfRadius,
-        "power-by-ends": PowerByEnds,
-        "product-by-ends": ProductByEnds,
-        "softmax-by-ends": SoftmaxByEnds,
-        "nan-is-proven": HalfFirst,
-    }
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Point
 from dokimos.verifiers.planted.attackers import attackers
 from dokimos.verifiers.planted.base import ATTACK, PLAIN_PGD, SEED, Misreader, PlantedVerifier, Sort, Task
-from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
+from dokimos.verifiers.planted.bounder import Bounder, BoxPart, PlainBounder
 from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class FlawedBounder(Bounder):
 
     def bounds(self, network: Network, box: Box) -> FloatBounds:
         """The flawed ones."""
-        from dokimos.verifiers.planted.bounder import FLAWED
+        from dokimos.verifiers.planted.flawed_bounds import FLAWED
 
         return FLAWED[self.name](network, box)
 
@@ -144,6 +145,40 @@ class LostHalf(Bounder):
         return super().halves(box, at)[:1]
 
 
+class StaleBounds(Bounder):
+    """Bounds of units that are kept from one box to the next."""
+
+    name = "stale-bounds"
+    about = "takes the bounds of units over the lower half of a split for those over the upper half"
+
+    def halves(self, box: Box, at: int) -> Sequence[Box]:
+        """The halves; the second is remembered."""
+        first, second = super().halves(box, at)
+        self._pair = first, second
+        return first, second
+
+    def bounds(self, network: Network, box: Box) -> FloatBounds:
+        """Those of the lower half for the upper one."""
+        found = super().bounds(network, box)
+        first, second = getattr(self, "_pair", (None, None))
+        if box == second and first is not None:
+            other = super().bounds(network, first)
+            other.improve()
+            found.take_units(other)
+        return found
+
+
+class SwallowedQueue(Bounder):
+    """Parts for which a queue of bounded length has no room."""
+
+    name = "swallowed-queue"
+    about = "forgets the parts that a queue of three has no room for"
+
+    def queued(self, waiting: deque[BoxPart]) -> deque[BoxPart]:
+        """The first three."""
+        return deque(list(waiting)[:3])
+
+
 class AnyDisjunct(Bounder):
     """`any` for `all`."""
 
@@ -174,12 +209,18 @@ FLAWED_BOUNDERS = (
     FlawedBounder("abs-missing", "forgets the absolute value of weights in the radius of an interval"),
     FlawedBounder("float32-bounds", "computes bounds in float32 without rounding outward"),
     FlawedBounder("half-radius", "takes the radius of the box for its width"),
+    FlawedBounder("overwritten-bounds", "takes the slope of a ReLU's chord from its bounds before"),
+    FlawedBounder("tanh-tangents", "bounds tanh by its tangent in the middle, above and below"),
+    FlawedBounder("max-pool-upper", "bounds a MaxPool by the entry with the highest upper bound"),
+    FlawedBounder("half-gradient", "bounds x² from below by a line with half the slope of its tangent"),
     FlawedBounder("power-by-ends", "bounds powers by their values at both ends"),
     FlawedBounder("product-by-ends", "bounds products by those of lower and of upper ends"),
     FlawedBounder("softmax-by-ends", "bounds Softmax by its values at both ends"),
     NanIsProven("nan-is-proven", "takes a bound that is nan for proven"),
     TimeoutIsUnsat(),
     LostHalf(),
+    StaleBounds(),
+    SwallowedQueue(),
     AnyDisjunct(),
     UncheckedAttack(),
 )

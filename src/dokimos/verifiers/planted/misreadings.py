@@ -294,6 +294,26 @@ def _first_conjunct(property: Property) -> Property:
     return _each_conjunction(property, lambda conjunction: conjunction[:1])
 
 
+def _before_or(property: Property) -> Property:
+    """Without the last constraint of conjunctions that are one of several: what follows an `or`."""
+    return replace(
+        property,
+        cases=tuple(
+            case if len(case.any_of) == 1 else replace(case, any_of=tuple(c[:-1] or c for c in case.any_of))
+            for case in property.cases
+        ),
+    )
+
+
+def _hull(property: Property) -> Property:
+    boxes = [case.box for case in property.cases if not case.box.is_empty]
+    if len(boxes) < 2:
+        return property
+    lower = tuple(map(min, zip(*(box.lower for box in boxes), strict=True)))
+    upper = tuple(map(max, zip(*(box.upper for box in boxes), strict=True)))
+    return _each_box(property, lambda box: Box(lower, upper))
+
+
 def _strict(property: Property) -> Property:
     return _each_constraint(property, lambda c: replace(c, strict=True))
 
@@ -364,6 +384,8 @@ MISREAD_PROPERTIES = (
     Misreader("last-class", "ignores that the last class may win", property=_last_class_ignored),
     Misreader("and-for-or", "reads `or` as `and`", property=_and_for_or),
     Misreader("first-conjunct", "reads only the first constraint of an `and`", property=_first_conjunct),
+    Misreader("after-or", "drops the constraint that follows an `or`", property=_before_or),
+    Misreader("hull-of-boxes", "reads several boxes of inputs as their hull", property=_hull),
     Misreader("reversed", "reads <= as >= in constraints of outputs", property=_reversed),
     Misreader("no-threshold", "reads the constant of a constraint as 0", property=_without_threshold),
     Misreader("strict", "reads <= as <", property=_strict),

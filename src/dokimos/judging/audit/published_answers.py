@@ -1,0 +1,120 @@
+"""Published answers in an audit: an ordinary campaign, with labels for what nothing else settles."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.core.errors import InputError
+from dokimos.core.parallel import each
+from dokimos.core.progress import ProgressCallback, ProgressUpdate
+from dokimos.judging.audit.lint import SETTLING_RULES
+from dokimos.judging.judge_instances import audited_label
+from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
+from dokimos.judging.label_checks import warn_of_labels
+from dokimos.judging.label_tasks import LabelTask, label_instance
+from dokimos.judging.published_results import ImportedResults, find_results, import_results
+from dokimos.judging.written_points import write_counterexamples
+from dokimos.suites.folder import LintFinding, benchmark_name, read_suite
+
+_log = logging.getLogger("dokimos")
+#: How long to look for the proof of what a rule has just settled, in seconds of the processor.
+_PROOF_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedAnswers:
+    """Answers that several tools gave on suites, as a campaign in `out`.
+
+    `rules` are the rule sets to score by, and `jobs` is the number of processes.
+    """
+
+    suites: Sequence[CampaignSuite]
+    out: Path
+    rules: Sequence[str] | None
+    jobs: int
+    progress: ProgressCallback[None]
+
+    def read(self, results: Path, *, not_scored: Sequence[str]) -> ImportedResults:
+        """Make the results in a folder a campaign; `not_scored` took part without being scored."""
+        found = import_results(
+            results, self.suites, self.out, not_scored=not_scored, imported=self._told("reading results")
+        )
+        if found.strangers:
+            _log.warning(
+                "%d rows of the results name files that the benchmarks do not list; the first is %s",
+                *(len(found.strangers), found.strangers[0]),
+            )
+        return found
+
+    def judged(self, findings: Sequence[LintFinding], label_seconds: float | None) -> JudgedCampaigns:
+        """The judgement, after a proof was looked for of all that the findings of rules settle.
+
+        With `label_seconds`, it is also looked for of any other answer that nothing confirms or refutes.
+        """
+        judged = self._judged()
+        if self._label(self._settled_by_rules(judged, findings)):
+            judged = self._judged()
+        if label_seconds is not None:
+            self._label(list(self._unchecked(judged, label_seconds)))
+            judged = self._judged()
+        return judged
+
+    def _judged(self) -> JudgedCampaigns:
+        judged = judge_campaigns([self.out], rules=self.rules, jobs=self.jobs, judged=self._told("judging"))
+        warn_of_labels(judged)
+        for one in judged.campaigns:
+            write_counterexamples(one.campaign.folder, one.judgements)
+        return judged
+
+    def _told(self, stage: str) -> Callable[[int, int, str], None]:
+        return lambda done, total, what: self.progress(ProgressUpdate(stage, done, total, what, None))
+
+    def _unchecked(self, judged: JudgedCampaigns, seconds: float) -> Iterator[LabelTask]:
+        """Every instance with an answer that nothing confirms or refutes."""
+        wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
+        for suite in self.suites:
+            for entry in read_suite(suite.folder).entries:
+                if (suite.name, entry.name) in wanted:
+                    yield LabelTask(suite.folder, entry, seconds)
+
+    def _settled_by_rules(
+        self, judged: JudgedCampaigns, findings: Sequence[LintFinding]
+    ) -> list[LabelTask]:
+        """Those that a rule settles on its way; their labels go to the campaign, not the benchmark."""
+        proven = {(one.file, one.network) for one in findings if one.rule in SETTLING_RULES}
+        names = {suite.folder: suite.name for suite in self.suites}
+        found = []
+        for task in self._unchecked(judged, _PROOF_SECONDS):
+            entry = task.entry
+            networks = ("", str(entry.network_path))
+            if {(str(entry.property_path), network) for network in networks} & proven:
+                place = audited_label(self.out, names[task.folder], entry.name)
+                found.append(LabelTask(place.parent, replace(entry, truth_path=place), _PROOF_SECONDS))
+        return found
+
+    def _label(self, tasks: Sequence[LabelTask]) -> bool:
+        """Look for the labels of these instances; whether one was found."""
+        found, tell = False, self._told("labelling")
+        for done, (index, outcome) in enumerate(each(label_instance, tasks, jobs=self.jobs), start=1):
+            found |= bool(outcome.label)
+            tell(done, len(tasks), f"{tasks[index].entry.name}: {outcome.label or 'open'}")
+        return found
+
+
+def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
+    """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0."""
+    wanted = {table.category for table in find_results(results)}
+    by_name: dict[str, Path] = {}
+    for place in places:
+        by_name.setdefault(benchmark_name(place), place)
+    named = {name: place for name, place in by_name.items() if name in wanted}
+    if not named:
+        raise InputError(
+            f"{results}: has results on {', '.join(sorted(wanted))}, but none on "
+            f"{', '.join(sorted(by_name))}; audit the benchmarks that the results are on."
+        )
+    return [CampaignSuite(place, read_suite(place).entries, name) for name, place in named.items()]

@@ -1,0 +1,117 @@
+"""Which node of a verifier's own bounds is wrong: the first whose interval excludes a counterexample.
+
+A verifier may write, beside its result, the file `bounds.npz` with what it proved about tensors of the
+network over all inputs that the property allows: for each tensor, by its name in the file, the arrays
+``NAME/lower`` and ``NAME/upper``, in the tensor's shape or flat. Where its `unsat` is wrong, every number
+that the counterexample has in such a tensor must lie in its interval; the first one in graph order that
+does not names the node whose bound is wrong. Numbers are those over the reals, and count only where they
+leave the interval by more than rounding can explain.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.inputs import most_unfolded, read_regular, uncompressed
+from dokimos.core.readable import printable
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
+from dokimos.suites.vnnlib.model import Point
+
+MOST_BYTES = 64 << 20
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class ExcludedValue:
+    """The first number at a counterexample that a verifier's interval excludes."""
+
+    node: str
+    entry: int
+    lower: float
+    upper: float
+    value: float
+
+    @property
+    def in_words(self) -> str:
+        """The finding in a sentence."""
+        return (
+            f"its interval for node {printable(self.node)}, entry {self.entry}, [{self.lower:.6g}, "
+            f"{self.upper:.6g}], excludes {self.value:.6g}, which the counterexample has there"
+        )
+
+
+def read_bounds(path: Path) -> dict[str, Ends]:
+    """The intervals in a file, by tensor, flat. Raises UnreadableFile if it is not such a file."""
+    try:
+        content = read_regular(path, most_bytes=MOST_BYTES)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > most_unfolded(len(content)):
+                raise UnreadableFile(path, "it decompresses to far more than its size.")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return _paired({name: arrays[name] for name in arrays.files}, path)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise UnreadableFile(path, f"it holds no bounds of tensors in .npz form ({error}).") from None
+
+
+def _paired(arrays: Mapping[str, NDArray[Any]], path: Path) -> dict[str, Ends]:
+    found = {}
+    for name in arrays:
+        tensor, slash, side = name.rpartition("/")
+        if not slash or side not in ("lower", "upper") or f"{tensor}/lower" not in arrays:
+            raise UnreadableFile(
+                path, f"{printable(name)[:60]!r} is not NAME/lower or NAME/upper of a tensor."
+            )
+        if side == "upper":
+            ends = [
+                np.asarray(arrays[f"{tensor}/{end}"], dtype=np.float64).reshape(-1)
+                for end in ("lower", "upper")
+            ]
+            found[tensor] = ends[0], ends[1]
+    return found
+
+
+def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> ExcludedValue | None:
+    """The first number, in the order of the file's nodes, that the point has outside of these bounds.
+
+    None if there is none, or if the network cannot be evaluated node by node. Bounds of another size, and
+    of tensors that the network does not have, are left out.
+    """
+    network = read_onnx(content)
+    model = onnx.ModelProto()
+    model.ParseFromString(uncompressed(content, file="the network"))
+    try:
+        values = rounding_bounds(
+            network, point, point, ulps=DEFAULT_ULPS, float64=network.dtype == np.float64
+        )
+    except InputError:
+        return None
+    for position, node in enumerate(model.graph.node):
+        for tensor in node.output:
+            if tensor not in values or tensor not in bounds:
+                continue
+            lower, upper = bounds[tensor]
+            least, most, error = (
+                np.asarray(part, dtype=np.float64).reshape(-1)
+                for part in (values[tensor].lower, values[tensor].upper, values[tensor].error)
+            )
+            if not lower.size == upper.size == least.size:
+                continue
+            with np.errstate(all="ignore"):
+                outside = np.flatnonzero((most + error < lower) | (least - error > upper))
+            if outside.size:
+                at = int(outside[0])
+                name = node.name or f"{node.op_type} number {position}"
+                middle = float(least[at] / 2 + most[at] / 2)
+                return ExcludedValue(name, at, float(lower[at]), float(upper[at]), middle)
+    return None

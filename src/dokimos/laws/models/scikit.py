@@ -1,0 +1,246 @@
+"""Trees and sums of trees of scikit-learn, read into ours: one walk for a whole batch, the same answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.models.estimators import Columns, fitted_names
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
+
+_MOST = np.finfo(np.float64).max
+#: Losses of HistGradientBoosting whose prediction is the exponential of what the trees add up to.
+_LOGARITHMIC = ("gamma", "poisson")
+
+
+def read_scikit(estimator: Any) -> Ensemble:
+    """The fitted tree or ensemble as ours. Raises NotRead.
+
+    On records whose numbers are finite in float32, or missing, the decisions are those of
+    `estimator.predict`. Its columns are those that the estimator was fitted on, with their names if it was
+    fitted on a DataFrame.
+    """
+    kind = type(estimator)
+    read = READERS.get(kind.__name__) if kind.__module__.startswith("sklearn.") else None
+    if read is None:
+        raise NotRead(f"a {kind.__name__} is not a kind of model whose inside is known here")
+    try:
+        return read(estimator)
+    except (AttributeError, TypeError, ValueError, IndexError) as problem:
+        raise NotRead(f"this {kind.__name__} is not as expected: {problem}") from None
+
+
+def native_predict(
+    ensemble: Ensemble, columns: Columns, original: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """What the `original` computes, by trees that were read from it.
+
+    `columns` are those of the records that the trees take, in their order. Records that do not fit, or have
+    numbers that are infinite in float32, go to the original itself; so do all where the trees only tell the
+    order of predictions, or not which of two close classes is decided.
+    """
+    if ensemble.link or ensemble.tie or ensemble.is_vector:
+        return original
+
+    def predict(records: NDArray[Any]) -> NDArray[Any]:
+        try:
+            with np.errstate(over="ignore"):
+                kind = np.float32 if ensemble.single else np.float64
+                rows: NDArray[Any] = np.asarray(np.asarray(records)[:, columns], dtype=kind)
+        except (IndexError, TypeError, ValueError):
+            return original(records)
+        is_plain = np.isfinite(rows) | np.isnan(rows) if ensemble.takes_missing else np.isfinite(rows)
+        if rows.ndim != 2 or rows.shape[1] != ensemble.inputs or not is_plain.all():
+            return original(records)
+        return ensemble.decide(ensemble(rows))
+
+    return predict
+
+
+def _plain(estimator: Any) -> Ensemble:
+    """A tree, or a forest, whose prediction is the mean of those of its trees."""
+    if estimator.n_outputs_ != 1:
+        raise NotRead("it predicts several things at once; fit a model for each")
+    members = list(getattr(estimator, "estimators_", [estimator]))
+    trees = [_tree(each.tree_) for each in members]
+    return Ensemble(
+        trees,
+        base=np.zeros(trees[0].value.shape[1]),
+        divide=len(trees),
+        single=True,
+        takes_missing=_allows_nan(members[0]),
+        **_head(estimator),
+    )
+
+
+def _boosted(estimator: Any) -> Ensemble:
+    """GradientBoosting: a constant, and the values of trees times the learning rate, for each score."""
+    scores = estimator.estimators_.shape[1]
+    if type(estimator.init_).__name__ not in ("DummyClassifier", "DummyRegressor", "str"):
+        raise NotRead("its sum starts from another model (`init`)")
+    inputs = int(estimator.n_features_in_)
+    base = np.asarray(estimator._raw_predict_init(np.zeros((1, inputs), dtype=np.float32)))[0]
+    first = 0
+    if hasattr(estimator, "classes_") and scores == 1:
+        # One score s for two classes: the second is chosen where s >= 0, that is, where s is larger
+        # than the largest double below 0.
+        base, first = np.array([-np.finfo(np.float64).smallest_subnormal, base[0]]), 1
+    trees = [
+        _placed(_tree(tree.tree_), first + k, len(base))
+        for stage in estimator.estimators_
+        for k, tree in enumerate(stage)
+    ]
+    scale = float(estimator.learning_rate)
+    return Ensemble(trees, base=base, scale=scale, single=True, takes_missing=False, **_head(estimator))
+
+
+def _hist(estimator: Any) -> Ensemble:
+    """HistGradientBoosting: it adds in doubles, the base first; of two classes, the second above 0."""
+    if estimator._preprocessor is not None:
+        raise NotRead("its splits are sets of categories; encode them as columns of 0 and 1")
+    base = np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel()
+    is_binary = hasattr(estimator, "classes_") and len(base) == 1
+    scores = np.concatenate([[0.0], base]) if is_binary else base
+    trees = [
+        _hist_tree(predictor.nodes, number + is_binary, len(scores))
+        for stage in estimator._predictors
+        for number, predictor in enumerate(stage)
+    ]
+    is_log = not hasattr(estimator, "classes_") and estimator.loss in _LOGARITHMIC
+    return Ensemble(trees, base=scores, link="the exponential" if is_log else "", **_head(estimator))
+
+
+def _hist_tree(nodes: Any, column: int, columns: int) -> DecisionTree:
+    if nodes["is_categorical"].any():
+        raise NotRead("its splits are sets of categories; encode them as columns of 0 and 1")
+    is_leaf = nodes["is_leaf"].astype(np.bool_)
+    own = np.arange(len(nodes))
+    value = np.zeros((len(nodes), columns))
+    value[:, column] = np.where(is_leaf, nodes["value"], 0.0)
+    return DecisionTree(
+        np.where(is_leaf, LEAF, nodes["feature_idx"]).astype(np.int64),
+        # A split on "missing or not" has an infinite threshold, which no file holds.
+        np.clip(np.where(is_leaf, 0.0, nodes["num_threshold"]), -_MOST, _MOST),
+        np.where(is_leaf, own, nodes["left"]).astype(np.int64),
+        np.where(is_leaf, own, nodes["right"]).astype(np.int64),
+        value,
+        nodes["missing_go_to_left"].astype(np.bool_) & ~is_leaf,
+    )
+
+
+def _adaptive(estimator: Any) -> Ensemble:
+    """AdaBoost: each tree adds its weight to the class that it decides, and takes from the others."""
+    if not all(hasattr(each, "tree_") for each in estimator.estimators_):
+        raise NotRead("its members are no trees")
+    count = len(estimator.classes_)
+    trees = []
+    for member, weight in zip(estimator.estimators_, estimator.estimator_weights_, strict=False):
+        made = _tree(member.tree_)
+        decided = np.searchsorted(estimator.classes_, member.classes_)[made.value.argmax(axis=1)]
+        value = np.where(decided[:, None] == np.arange(count), weight, -1 / (count - 1) * weight)
+        trees.append(replace(made, value=value))
+    divide = float(estimator.estimator_weights_.sum())
+    return Ensemble(
+        trees, base=np.zeros(count), divide=divide, single=True, takes_missing=False, **_head(estimator)
+    )
+
+
+def _isolating(estimator: Any) -> Ensemble:
+    """An isolation forest: the sum of depths, and the largest one that it still calls an outlier, −1."""
+    inputs = int(estimator.n_features_in_)
+    trees = []
+    lengths = zip(estimator._decision_path_lengths, estimator._average_path_length_per_tree, strict=True)
+    for member, columns, (path, average) in zip(
+        estimator.estimators_, estimator.estimators_features_, lengths, strict=True
+    ):
+        made = _tree(member.tree_)
+        feature = np.where(made.feature == LEAF, LEAF, np.asarray(columns)[made.feature])
+        trees.append(replace(made, feature=feature, value=_column(path + average - 1.0, 1, 2)))
+    average_path_length = sys.modules[type(estimator).__module__]._average_path_length
+    average = average_path_length([estimator._max_samples])
+    denominator = len(trees) * average
+
+    def is_usual(depth: float) -> bool:
+        scores = 2 ** (-np.divide(np.array([depth]), denominator, out=np.ones(1), where=denominator != 0))
+        return not (-scores - estimator.offset_)[0] < 0
+
+    half = last_not(is_usual, np.int64, np.float64, most=1e6)
+    return Ensemble(
+        trees,
+        base=[half, 0.0],
+        single=True,
+        takes_missing=_allows_nan(estimator.estimators_[0]),
+        classes=(-1, 1),
+        inputs=inputs,
+        names=fitted_names(estimator),
+    )
+
+
+#: What reads the models of each class.
+READERS: Mapping[str, Callable[[Any], Ensemble]] = {
+    **dict.fromkeys(
+        [
+            f"{name}{kind}"
+            for name in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees")
+            for kind in ("Classifier", "Regressor")
+        ],
+        _plain,
+    ),
+    **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), _boosted),
+    **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _hist),
+    "AdaBoostClassifier": _adaptive,
+    "IsolationForest": _isolating,
+}
+
+
+def _head(estimator: Any) -> dict[str, Any]:
+    """The inputs of an estimator, their names, and its classes; none if each is its own index."""
+    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    is_index = all(type(each) is int for each in classes) and classes == list(range(len(classes)))
+    return {
+        "inputs": int(estimator.n_features_in_),
+        "names": fitted_names(estimator),
+        "classes": () if is_index else tuple(classes),
+    }
+
+
+def _tree(tree: Any) -> DecisionTree:
+    """A tree of scikit-learn; older versions hold counts, later ones shares."""
+    feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
+    value = np.asarray(tree.value, dtype=np.float64)[:, 0, :]
+    if value.shape[1] > 1 and value[0].sum() > 1.5:
+        value = value / value.sum(axis=1, keepdims=True)
+    missing = getattr(tree, "missing_go_to_left", None)  # a uint8 for each node; since scikit-learn 1.3
+    # A split on "missing or not" has an infinite threshold, which no file holds: no float32 is between.
+    return DecisionTree(
+        feature,
+        np.clip(np.asarray(tree.threshold, dtype=np.float64), -_MOST, _MOST),
+        np.asarray(tree.children_left, dtype=np.int64),
+        np.asarray(tree.children_right, dtype=np.int64),
+        value,
+        None if missing is None else np.asarray(missing, dtype=np.bool_) & (feature >= 0),
+    )
+
+
+def _allows_nan(tree: Any) -> bool:
+    """Whether a fitted tree decides where a value is missing."""
+    if hasattr(tree, "__sklearn_tags__"):  # since scikit-learn 1.6
+        return bool(tree.__sklearn_tags__().input_tags.allow_nan)
+    tags: dict[str, Any] = tree._more_tags() if hasattr(tree, "_more_tags") else {}
+    return bool(tags.get("allow_nan", False))
+
+
+def _placed(tree: DecisionTree, column: int, columns: int) -> DecisionTree:
+    """A tree with one score as a tree with several scores, the others 0."""
+    return replace(tree, value=_column(tree.value[:, 0], column, columns))
+
+
+def _column(values: NDArray[np.float64], column: int, columns: int) -> NDArray[np.float64]:
+    made = np.zeros((len(values), columns))
+    made[:, column] = values
+    return made

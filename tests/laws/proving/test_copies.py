@@ -1,0 +1,86 @@
+"""Laws on networks by linear bounds of copies: decided as going through all cases decides them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
+from dokimos.core.strict_json import parse, write
+from dokimos.laws.proving.copies import CopiesOfNetwork
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import exactly_violated
+from dokimos.laws.proving.question import LinearCover
+from dokimos.laws.proving.rechecking import BOTH, read_proof, save_proof
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
+from dokimos.laws.proving.verifying import LawDecision
+from tests.laws.proving.small import BY, LAWS, MORE, plan
+from tests.laws.proving.test_networks import model_of, network, stated
+from tests.laws.proving.test_trees import _all_cases
+
+
+def _searched(text: str, content: bytes, *, seconds: float = 5) -> tuple[CopiesOfNetwork, SearchEnd, bool]:
+    """The copies, how the search ends, and whether some case violates the law."""
+    found, closer = stated(plan(text), content)
+
+    def confirms(case: ExactCase) -> bool:
+        return exactly_violated(found.question, closer.reach, case) is True
+
+    copies = CopiesOfNetwork(closer)
+    is_violated = any(map(confirms, _all_cases(found.question)))
+    return copies, copies.search(confirms, Deadline.after(seconds)), is_violated
+
+
+@pytest.mark.parametrize("text", LAWS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_found_is_true(text: str, seed: int) -> None:
+    copies, end, is_violated = _searched(text, network(seed, rising=0.5 if seed == 2 else 0.0), seconds=2)
+    assert (end.case is None or is_violated) and (end.linear is None or not is_violated)
+    if end.linear is not None:
+        copies.check(end.linear)
+
+
+def test_a_rising_network_is_proven_and_another_is_not() -> None:
+    content = network(2, rising=0.5)
+    copies, end, is_violated = _searched(BY, content)
+    assert end.linear is not None and not is_violated
+    assert copies.check(end.linear) is True  # in float32, too
+    _, closer = stated(plan(BY), network(3))
+    with pytest.raises((InvalidProof, Refusal)):
+        CopiesOfNetwork(closer).check(end.linear)
+    _, other = stated(plan(LAWS[2]), content)
+    with pytest.raises(DokimosError):
+        CopiesOfNetwork(other).check(LinearCover({"questions": end.linear.data["questions"][:1]}))
+
+
+def test_float32_is_claimed_only_beyond_the_rounding() -> None:
+    copies, end, _ = _searched(BY, network(2, rising=0.5))
+    assert end.linear is not None
+    rounded = copies.closer.reach
+    rounded.__dict__["rounding"] = rounded.rounding + 1e6 if rounded.rounding is not None else None
+    assert copies.check(end.linear) is False
+    rounded.__dict__["rounding"] = None
+    assert copies.check(end.linear) is False
+
+
+def test_a_proof_goes_through_a_file(tmp_path: Path) -> None:
+    content, made = network(2, rising=0.5), plan(MORE)
+    found, closer = stated(made, content)
+    end = CopiesOfNetwork(closer).search(lambda case: False, Deadline.after(10))
+    assert end.linear is not None
+    model, place = model_of(content), tmp_path / "proof.json"
+    decided = LawDecision(
+        made.law, made.domain, model, VerifySettings(), LawAnswer.PROVEN, cover=end.linear
+    )
+    save_proof(replace(decided, over=found.question.over, semantics=BOTH), place)
+    saved = read_proof(place)
+    assert isinstance(saved.cover, LinearCover) and found.check(saved.cover) == BOTH
+    form = parse(place.read_bytes(), file=place)
+    assert isinstance(form, dict)
+    for broken in ({**form, "cover": [None]}, {**form, "linear": None}):
+        place.write_text(write(broken))
+        with pytest.raises(UnreadableFile):
+            read_proof(place)
