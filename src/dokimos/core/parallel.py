@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +36,8 @@ R = TypeVar("R")
 #: Threads ask for processes one after another: there is only one name for the program that asks.
 _ASKING = threading.Lock()
 
+#: How long a killed server may take to leave.
+_SERVER_SECONDS = 30.0
 
 #: What libraries read, at the latest when they are loaded, before they start a thread for each core.
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -89,7 +91,7 @@ def _leave_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def starting(function: Callable[..., Any]) -> Iterator[None]:
+def _starting(function: Callable[..., Any]) -> Iterator[None]:
     """While a process is asked for: it will not run the program that asks, unless the function is in it.
 
     multiprocessing would run it again, under another name: a script without `if __name__ == "__main__"`
@@ -121,6 +123,53 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@dataclass
+class _Pool:
+    """Processes that call a function, and those of them that run."""
+
+    function: Callable[[Any], Any]
+    executor: ProcessPoolExecutor
+    workers: set[BaseProcess]
+
+    def submit(self, item: object) -> Future[Any]:
+        """Call the function with this item, in a process that may have to be started for it."""
+        with _starting(self.function), _no_interrupt():
+            others = set(multiprocessing.active_children())
+            future = self.executor.submit(self.function, item)
+            self.workers |= set(multiprocessing.active_children()) - others
+        return future
+
+    def stop(self) -> None:
+        """End the calls that are in progress."""
+        for worker in self.workers:
+            worker.terminate()
+        self.executor.shutdown(cancel_futures=True)
+
+
+def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Future[R]]:
+    """A new pool, and the call with the first item.
+
+    multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after its
+    connections have ended: whoever asks in between is refused, and asks again.
+    """
+    deadline = time.monotonic() + _SERVER_SECONDS
+    while True:
+        executor = ProcessPoolExecutor(
+            jobs, mp_context=_context(function), initializer=_settle, initargs=(dict(os.environ),)
+        )
+        pool = _Pool(function, executor, set())
+        try:
+            return pool, pool.submit(item)
+        except BrokenProcessPool:
+            executor.shutdown()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        except BaseException:
+            pool.stop()
+            raise
+
+
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
     """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
 
@@ -131,33 +180,24 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         for index, item in enumerate(items):
             yield index, function(item)
         return
-    workers: set[BaseProcess] = set()
-    with ProcessPoolExecutor(
-        min(jobs, len(items)),
-        mp_context=_context(function),
-        initializer=_settle,
-        initargs=(dict(os.environ),),
-    ) as pool:
+    try:
+        pool, first = _begun(function, items[0], min(jobs, len(items)))
         try:
-            futures = {}
-            for index, item in enumerate(items):
-                with starting(function), _no_interrupt():
-                    others = set(multiprocessing.active_children())
-                    futures[pool.submit(function, item)] = index
-                    workers |= set(multiprocessing.active_children()) - others
+            futures = {first: 0} | {pool.submit(item): index for index, item in enumerate(items[1:], 1)}
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:
-            raise DokimosError(
-                "A worker process was killed, perhaps for lack of memory; run the same command again "
-                "with fewer `jobs`."
-            ) from None
+            raise
         except BaseException:
-            for worker in workers:
-                worker.terminate()
+            pool.stop()
             raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.executor.shutdown(cancel_futures=True)
+    except BrokenProcessPool:
+        raise DokimosError(
+            "A worker process was killed, perhaps for lack of memory; run the same command again "
+            "with fewer `jobs`."
+        ) from None
 
 
 # The cost of a piece of work in this process: CPU seconds and peak memory
