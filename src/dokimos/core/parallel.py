@@ -149,8 +149,8 @@ class _Pool:
 def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Future[R]]:
     """A new pool, and the call with the first item.
 
-    multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after its
-    connections have ended: whoever asks in between is refused, and asks again.
+    multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after
+    its connections have ended: whoever asks in between is refused, and asks again.
     """
     deadline = time.monotonic() + _SERVER_SECONDS
     while True:
