@@ -28,6 +28,7 @@ APART = {
     *(
         "dials",
         "disjuncts",
+        "message-passing",
         "ops",
         "parity-lock",
         "relaxations",
