@@ -27,6 +27,8 @@ Places = NDArray[np.int64]
 
 #: What a factor that is not a number of the file (1/n, a quotient) is off by at most, relative to itself.
 INEXACT = 2.0**-50
+#: Far above the numbers of float64 that are rounded more coarsely than that.
+_NORMAL = 2.0**-1000
 
 
 @dataclass(frozen=True)
@@ -229,15 +231,27 @@ def _multiply(asked: AffineNode) -> Backwards:
     return _scaled(asked, asked.number(1 - index), index)
 
 
+def _close(asked: AffineNode, factors: Floats, exact_zero: NDArray[np.bool_]) -> Floats:
+    """Factors that took a few roundings, each of which loses little relative to its result.
+
+    Raises UnsupportedOp where one is so small that this is not so: a factor that became 0 loses all of it.
+    """
+    if ((np.abs(factors) < _NORMAL) & ~exact_zero).any():
+        raise UnsupportedOp(asked.node.op, "a factor that it multiplies by is too small for float64")
+    return factors
+
+
 def _divide(asked: AffineNode) -> Backwards:
     asked.only(0)
-    return _scaled(asked, 1.0 / asked.number(1), 0, INEXACT)
+    factors = 1.0 / asked.number(1)
+    return _scaled(asked, _close(asked, factors, np.zeros(factors.shape, np.bool_)), 0, INEXACT)
 
 
 def _batch_normalization(asked: AffineNode) -> Backwards:
     """(x − mean)·scale/√(variance + ε) + bias: the factor takes four roundings."""
     shape = asked.only(0)
     factors = asked.number(1) / np.sqrt(asked.number(4) + asked.node.real("epsilon"))
+    factors = _close(asked, factors, asked.number(1) == 0)
     return _scaled(asked, factors.reshape(-1, *(1,) * (len(shape) - 2)), 0, INEXACT)
 
 
@@ -265,7 +279,8 @@ def _gemm(asked: AffineNode) -> Backwards:
         flipped = node.integer("transA" if index == 0 else "transB")
         other = asked.number(1 - index)
         other = other.T if node.integer("transB" if index == 0 else "transA") else other
-        back = asked.arrays.constant(np.ascontiguousarray(alpha * other.T))
+        scaled = other.T if alpha == 1.0 else _close(asked, alpha * other.T, (other.T == 0) | (alpha == 0))
+        back = asked.arrays.constant(np.ascontiguousarray(scaled))
         terms = max(terms, asked.out[1 - index] + 1)
 
         def transposed(

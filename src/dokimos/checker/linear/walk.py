@@ -556,5 +556,5 @@ def _size(node: Node, arguments: Sequence[Interval | None]) -> Floats:
     if node.op == "BatchNormalization":  # (|x| + |mean|)·|scale|/√(variance + ε) + |bias|
         mean = sizes[3]
         assert mean is not None
-        sizes[3] = point(-mean.lower)
+        sizes[3:] = point(-mean.lower), arguments[4]
     return INTERVAL_RULES[op](absolute, sizes).magnitude
