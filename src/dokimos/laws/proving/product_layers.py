@@ -218,7 +218,7 @@ def _built(
 
 
 def _exact_sum(a: Floats, b: Floats) -> Floats:
-    """a + b. Raises NotFloat32 where float64 rounds it: what was rounded might still be a float32 number."""
+    """a + b. Raises NotFloat32 where float64 rounds it: that might still give a float32 number."""
     found = a + b
     if ((found - a != b) | (found - b != a)).any():
         raise NotFloat32("a sum of weights is not a float64 number")
