@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.hostile FOLDER [PARTS]
 
-Part k puts the kinds to 50 networks, covers to 100 statements about trees, and 12 files to every reader,
-all drawn with the seed k; 72 parts are about 100,000 certificates and files. What each part found is a
+Part k puts the kinds to 200 networks, covers to 200 statements about trees, and 12 files to every reader,
+all drawn with the seed k; 28 parts are about 100,000 certificates and files. What each part found is a
 line of FOLDER/parts.json; the sums and every fault are printed at the end.
 """
 
@@ -20,7 +20,7 @@ from tests.fuzz.kinds import put_to_all
 from tests.fuzz.readers import READERS
 from tests.fuzz.trees import put_to_trees
 
-NETWORKS, STATEMENTS, FILES = 50, 100, 12
+NETWORKS, STATEMENTS, FILES = 200, 200, 12
 #: Seeds of this run begin here, so that no test has drawn the same.
 FIRST = 20_000
 
@@ -72,4 +72,4 @@ def main(folder: Path, parts: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int([*sys.argv[2:], "72"][0]))
+    main(Path(sys.argv[1]), int([*sys.argv[2:], "28"][0]))
