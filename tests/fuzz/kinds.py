@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from dokimos.checker import CERTIFICATES
 from dokimos.checker.base import Problem, Proven
 from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.walk import steps_of
-from dokimos.core.errors import DokimosError
+from dokimos.core.errors import DokimosError, about
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided, evaluate
@@ -752,13 +752,13 @@ def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
         (proven.float32, drawn.computed if proven.float32 is not None else [], "value of onnxruntime"),
     ):
         if margin is not None and values and min(values) - bound < margin:
-            return f"margin {float(margin):.9g}, but the {what} leaves {float(min(values) - bound):.9g}"
+            return f"margin {about(margin)}, but the {what} leaves {about(min(values) - bound)}"
     return ""
 
 
 def false_at(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
     """The same of a witness, which is the first of the points."""
-    return f"a side is {float(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
+    return f"a side is {about(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
 
 
 @dataclass
@@ -809,10 +809,10 @@ def put_to_all(seed: int, count: int, draws: Sequence[Callable[[Rng], Graph | Wh
             tally.faults.append(f"{case}: {type(error).__name__}: {error}")
             continue
         least = min(drawn.exact)
-        below = Fraction(round(float(least) * 2**20) - integer(rng, 1, 2**21), 2**20)
+        below = Fraction(floor(least * 2**20) - integer(rng, 1, 2**21), 2**20)
         for kind, data in certificates(drawn):
             tally.put(kind, drawn, below - (1000 if kind == "contraction" else 0), data, case)
-        for bound in (below, Fraction(round(float(least) * 2**20) + 2**20, 2**20)):
+        for bound in (below, Fraction(floor(least * 2**20) + 2**20, 2**20)):
             tally.put("witness", drawn, bound, {}, case)
     return tally
 
