@@ -231,27 +231,26 @@ def _multiply(asked: AffineNode) -> Backwards:
     return _scaled(asked, asked.number(1 - index), index)
 
 
-def _close(asked: AffineNode, factors: Floats, exact_zero: NDArray[np.bool_]) -> Floats:
+def _close(asked: AffineNode, factors: Floats, whole: Floats | float) -> Floats:
     """Factors that took a few roundings, each of which loses little relative to its result.
 
-    Raises UnsupportedOp where one is so small that this is not so: a factor that became 0 loses all of it.
+    Raises UnsupportedOp where one is so small that this is not so, but for multiples of a `whole` of 0.
     """
-    if ((np.abs(factors) < _NORMAL) & ~exact_zero).any():
+    if ((np.abs(factors) < _NORMAL) & (np.asarray(whole) != 0)).any():
         raise UnsupportedOp(asked.node.op, "a factor that it multiplies by is too small for float64")
     return factors
 
 
 def _divide(asked: AffineNode) -> Backwards:
     asked.only(0)
-    factors = 1.0 / asked.number(1)
-    return _scaled(asked, _close(asked, factors, np.zeros(factors.shape, np.bool_)), 0, INEXACT)
+    return _scaled(asked, _close(asked, 1.0 / asked.number(1), 1.0), 0, INEXACT)
 
 
 def _batch_normalization(asked: AffineNode) -> Backwards:
     """(x − mean)·scale/√(variance + ε) + bias: the factor takes four roundings."""
     shape = asked.only(0)
     factors = asked.number(1) / np.sqrt(asked.number(4) + asked.node.real("epsilon"))
-    factors = _close(asked, factors, asked.number(1) == 0)
+    factors = _close(asked, factors, asked.number(1))
     return _scaled(asked, factors.reshape(-1, *(1,) * (len(shape) - 2)), 0, INEXACT)
 
 
@@ -279,8 +278,8 @@ def _gemm(asked: AffineNode) -> Backwards:
         flipped = node.integer("transA" if index == 0 else "transB")
         other = asked.number(1 - index)
         other = other.T if node.integer("transB" if index == 0 else "transA") else other
-        scaled = other.T if alpha == 1.0 else _close(asked, alpha * other.T, (other.T == 0) | (alpha == 0))
-        back = asked.arrays.constant(np.ascontiguousarray(scaled))
+        back = other.T if alpha == 1.0 else _close(asked, alpha * other.T, other.T if alpha else 0.0)
+        back = asked.arrays.constant(np.ascontiguousarray(back))
         terms = max(terms, asked.out[1 - index] + 1)
 
         def transposed(
