@@ -27,8 +27,6 @@ Places = NDArray[np.int64]
 
 #: What a factor that is not a number of the file (1/n, a quotient) is off by at most, relative to itself.
 INEXACT = 2.0**-50
-#: Far above the numbers of float64 that are rounded more coarsely than that.
-_NORMAL = 2.0**-1000
 
 
 @dataclass(frozen=True)
@@ -209,14 +207,6 @@ def _negated(transposed: Transposed) -> Transposed:
     return lambda rows: -transposed(rows)
 
 
-def _scaled_by(factor: float, transposed: Transposed) -> Transposed:
-    return lambda rows: factor * transposed(rows)
-
-
-def _neg(asked: AffineNode) -> Backwards:
-    return Backwards((lambda rows: -rows,), 0)
-
-
 def _scaled(asked: AffineNode, factors: Floats, index: int, inexact: float = 0.0) -> Backwards:
     """Every entry times a factor, both broadcast to the output."""
     summed, own = _summed_to(asked, asked.shapes[index]), asked.arrays.constant(factors)
@@ -236,7 +226,7 @@ def _close(asked: AffineNode, factors: Floats, whole: Floats | float) -> Floats:
 
     Raises UnsupportedOp where one is so small that this is not so, but for multiples of a `whole` of 0.
     """
-    if ((np.abs(factors) < _NORMAL) & (np.asarray(whole) != 0)).any():
+    if ((np.abs(factors) < 2.0**-1000) & (np.asarray(whole) != 0)).any():
         raise UnsupportedOp(asked.node.op, "a factor that it multiplies by is too small for float64")
     return factors
 
@@ -248,10 +238,9 @@ def _divide(asked: AffineNode) -> Backwards:
 
 def _batch_normalization(asked: AffineNode) -> Backwards:
     """(x − mean)·scale/√(variance + ε) + bias: the factor takes four roundings."""
-    shape = asked.only(0)
-    factors = asked.number(1) / np.sqrt(asked.number(4) + asked.node.real("epsilon"))
-    factors = _close(asked, factors, asked.number(1))
-    return _scaled(asked, factors.reshape(-1, *(1,) * (len(shape) - 2)), 0, INEXACT)
+    rank, scale = len(asked.only(0)), asked.number(1)
+    factors = _close(asked, scale / np.sqrt(asked.number(4) + asked.node.real("epsilon")), scale)
+    return _scaled(asked, factors.reshape(-1, *(1,) * (rank - 2)), 0, INEXACT)
 
 
 def _reduce(asked: AffineNode) -> Backwards:
@@ -272,7 +261,7 @@ def _gemm(asked: AffineNode) -> Backwards:
     terms = 0
     for index in asked.varying:
         if index == 2:
-            transposes.append(_scaled_by(beta, _summed_to(asked, asked.shapes[2])))
+            transposes += _scaled(asked, np.array(beta), 2).transposes
             terms = max(terms, prod(asked.out) + 1)
             continue
         flipped = node.integer("transA" if index == 0 else "transB")
@@ -376,7 +365,7 @@ TRANSPOSES: Mapping[str, Callable[[AffineNode], Backwards]] = MappingProxyType(
         "Gemm": _gemm,
         "MatMul": _matmul,
         "Mul": _multiply,
-        "Neg": _neg,
+        "Neg": lambda asked: Backwards((lambda rows: -rows,), 0),
         "ReduceMean": _reduce,
         "ReduceSum": _reduce,
         "Sub": _sum(-1.0),
