@@ -160,3 +160,23 @@ def test_a_booster_of_lightgbm_decides_for_the_likelier_class() -> None:
     assert model.predict(RECORDS).tolist() == [1, 0, 0]
     of_one = model.classes.of(RECORDS, np.array([1, 1, 1]), (), kind="proba")
     assert of_one == pytest.approx([0.9, 0.2, 0.2])
+
+
+class Classifier:
+    """Takes −1 for a missing value, which its Booster does not know."""
+
+    missing = -1.0
+
+    def get_booster(self) -> Any:
+        return Booster("binary:logistic", None)
+
+    def predict(self, rows: Any) -> Any:
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+Classifier.__module__ = "xgboost.sklearn"
+
+
+def test_trees_that_take_a_number_for_a_missing_value_are_not_read() -> None:
+    model = object_model(Classifier(), None, name="m")
+    assert model.made_of is None and "takes -1.0 for a missing value" in model.unread
