@@ -92,6 +92,7 @@ class _PublishedRow:
     property: str
     word: str
     seconds: float
+    prepare_seconds: float = 0.0
 
 
 _Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
@@ -218,7 +219,7 @@ def _rows(
             reason = f"a row must be {_COLUMNS}; this one has {len(cells)} columns"
             unread.append(UnreadableFile(place, reason))
             continue
-        category, network, property_, _, word, time = (cell.strip() for cell in cells)
+        category, network, property_, prepare, word, time = (cell.strip() for cell in cells)
         if table.is_shared and category != table.category:
             continue
         is_warm_up = (
@@ -226,7 +227,8 @@ def _rows(
         )
         if not is_warm_up or warm_up:
             try:
-                yield _PublishedRow(str(place), network, property_, word.lower(), _seconds(time, place))
+                took = _seconds(time, place), _seconds(prepare or "0", place)
+                yield _PublishedRow(str(place), network, property_, word.lower(), *took)
             except UnreadableFile as error:
                 unread.append(error)
 
@@ -348,6 +350,7 @@ def _record(job: Job, row: _PublishedRow, said: VerifierAnswer) -> RunRecord:
         started_at="",
         outputs=said.outputs,
         limits=job.limits,
+        prepare_seconds=row.prepare_seconds,
     )
 
 
