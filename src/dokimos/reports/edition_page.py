@@ -19,6 +19,7 @@ from dokimos.judging.verdicts import Judgement
 from dokimos.reports.edition_tables import (
     EditionFindings,
     category_figures,
+    cells_of,
     edition_tables,
 )
 from dokimos.reports.figures.frame import Figure
