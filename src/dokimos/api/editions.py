@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.api.campaigns import chosen_verifiers, run_suites
+from dokimos.api.suites import read_suite
 from dokimos.campaigns.campaign import Campaign
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
@@ -53,9 +54,10 @@ def init_edition(
 ) -> Edition:
     """Write the file of an edition, which says everything about it: `dokimos edition init`.
 
-    `categories` are benchmarks, or folders of benchmarks, that are on this disk; `tools` are verifiers,
-    `NAME=VERIFIER` or `NAME=FOLDER` with the scripts of VNN-COMP. The seed is drawn unless given; with
-    `pick`, so many instances of each category are drawn by it. An existing file is never overwritten.
+    `categories` are benchmarks, or folders of benchmarks, that are on this disk, or shipped suites; `tools`
+    are verifiers, `NAME=VERIFIER` or `NAME=FOLDER` with the scripts of VNN-COMP. The seed is drawn unless
+    given; with `pick`, so many instances of each category are drawn by it. An existing file is never
+    overwritten.
 
     >>> made = dokimos.init_edition("cup", ["tiny"], ["reference"], year=2026, seed=1)
     >>> [category.name for category in made.categories], made.settings.prepare_seconds
@@ -64,10 +66,13 @@ def init_edition(
     place = Path(folder)
     if (place / EDITION).exists():
         raise InputError(f"{place / EDITION}: already exists; edit it, or choose another folder.")
-    found = [each for given in categories for each in benchmark_folders(Path(given))]
     by_name: dict[str, Path] = {}
-    for each in found:
-        by_name.setdefault(benchmark_name(each), each)
+    for given in categories:
+        if Path(given).exists():
+            for each in benchmark_folders(Path(given)):
+                by_name.setdefault(benchmark_name(each), each)
+        else:
+            by_name.setdefault(str(given), read_suite(given).folder)
     listed = [Category(called, _seen_from(place, path), pick=pick) for called, path in by_name.items()]
     when = datetime.now(UTC).year if year is None else year
     drawn = secrets.randbelow(2**31) if seed is None else seed

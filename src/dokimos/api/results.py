@@ -401,9 +401,9 @@ def audit(
     label. `not_scored` names tools that took part without being scored; `rules` are the rule sets to score
     by (default: `exact`, those of the results' year, and the newest). With `label_seconds`, `label` spends
     this long looking for the label of each instance with an answer that nothing else confirms or refutes,
-    and writes it to the benchmark's `truth/`. What cannot be had, read or judged is a finding, and the rest
-    goes on; files larger than `most_bytes` are too large. `jobs` is the number of processes. If
-    interrupted, the same call continues reading the results where it stopped.
+    and writes it to the benchmark's `truth/`. What is missing, unreadable or cannot be judged is a
+    finding, and the rest is examined; files larger than `most_bytes` are too large. `jobs` is the number
+    of processes. If interrupted, the same call continues reading the results where it stopped.
 
     >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
     False

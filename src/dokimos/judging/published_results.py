@@ -74,7 +74,8 @@ class ImportedResults:
     """The campaign made from published results, and what did not become a part of it.
 
     `strangers` are the places of rows that match no instance that the suites list, `unread` what could not
-    be read, and `not_judged` the numbers of rows, by suite, on listed instances whose files cannot be had.
+    be read, and `not_judged` the numbers of rows, by suite, on listed instances whose files are missing or
+    unreadable.
     """
 
     campaign: Campaign
@@ -198,7 +199,7 @@ def _going_on(manifest: Manifest, out: Path) -> Manifest:
     before = read_manifest(out / "manifest.json")
     if before.published is None:
         raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
-    # Files that could not be had the last time may be there now.
+    # Files that were missing the last time may be there now.
     known = {(one.suite, one.name) for one in before.instances}
     added = [one for one in manifest.instances if (one.suite, one.name) not in known]
     before = replace(before, instances=(*before.instances, *added))
@@ -291,7 +292,7 @@ class _Matcher:
         return next((self._known[pair] for pair in _pairs(row) if pair in self._known), None)
 
     def lists(self, row: _PublishedRow) -> bool:
-        """Whether the suite lists such files, even if they cannot be had."""
+        """Whether the suite lists such files, even if they are missing."""
         return any(pair in self._listed for pair in _pairs(row))
 
 

@@ -43,7 +43,7 @@ _LETTERS |= {Answer.UNKNOWN: "?", Answer.UNSUPPORTED: "–"}
 
 
 @dataclass(frozen=True)
-class Block:
+class PageBlock:
     """A part of a page: a heading, and a table, figures or both."""
 
     anchor: str
@@ -60,8 +60,8 @@ def site(found: EditionFindings, cards: dict[str, str]) -> Iterator[tuple[str, s
     """
     edition = found.edition
     tables = edition_tables(found)
-    blocks = [Block(one.name, _TITLES[one.name], one) for one in tables if one.rows]
-    blocks.insert(1, Block("plots", "All categories", None, tuple(category_figures(found, ""))))
+    blocks = [PageBlock(one.name, _TITLES[one.name], one) for one in tables if one.rows]
+    blocks.insert(1, PageBlock("plots", "All categories", None, tuple(category_figures(found, ""))))
     places = [("category", one.name) for one in edition.categories]
     places += [("tool", one.name) for one in edition.tools]
     links = tuple((f"{kind}-{name}.html", f"{kind} {name}") for kind, name in places)
@@ -71,7 +71,7 @@ def site(found: EditionFindings, cards: dict[str, str]) -> Iterator[tuple[str, s
         own = found.of(category=category.name)
         blocks = [*_about(tables, "category", category.name), _runs(found, own)]
         figures = tuple(category_figures(found, category.name))
-        blocks.insert(0, Block("plots", "Plots", None, figures))
+        blocks.insert(0, PageBlock("plots", "Plots", None, figures))
         title = f"{edition.name}: {category.name}"
         yield f"category-{category.name}.html", _page(found, title, "", blocks, back, own)
     for tool in edition.tools:
@@ -87,7 +87,7 @@ def write_site(found: EditionFindings, cards: dict[str, str], folder: Path) -> N
         write_whole(folder / name, text.encode("utf-8", errors="replace"), what="the page")
 
 
-def _about(tables: Sequence[TableRows], column: str, name: str) -> list[Block]:
+def _about(tables: Sequence[TableRows], column: str, name: str) -> list[PageBlock]:
     """The tables that have a column for this, cut to the rows about it."""
     blocks = []
     for one in tables:
@@ -95,11 +95,13 @@ def _about(tables: Sequence[TableRows], column: str, name: str) -> list[Block]:
             place = one.columns.index(column)
             rows = tuple(row for row in one.rows if row[place] == name)
             if rows:
-                blocks.append(Block(one.name, _TITLES[one.name], TableRows(one.name, one.columns, rows)))
+                blocks.append(
+                    PageBlock(one.name, _TITLES[one.name], TableRows(one.name, one.columns, rows))
+                )
     return blocks
 
 
-def _runs(found: EditionFindings, judgements: Sequence[Judgement]) -> Block:
+def _runs(found: EditionFindings, judgements: Sequence[Judgement]) -> PageBlock:
     """Every run as a letter, its seconds, and whether it is proven right (✓) or wrong (✗)."""
     tools = dict.fromkeys(j.record.verifier for j in judgements)
     several = len({j.record.suite for j in judgements}) > 1
@@ -116,14 +118,14 @@ def _runs(found: EditionFindings, judgements: Sequence[Judgement]) -> Block:
         "s sat, u unsat, t timeout, m out of memory, e error, ? unknown, – unsupported; then seconds; "
         "✓ proven right, ✗ proven wrong, ¶ confirmed by a certificate"
     )
-    return Block("runs", "Every run", TableRows("runs", ("instance", *tools), rows), note=note)
+    return PageBlock("runs", "Every run", TableRows("runs", ("instance", *tools), rows), note=note)
 
 
 def _page(
     found: EditionFindings,
     title: str,
     card: str,
-    blocks: Sequence[Block],
+    blocks: Sequence[PageBlock],
     links: Sequence[tuple[str, str]],
     judgements: Sequence[Judgement],
 ) -> str:

@@ -124,7 +124,8 @@ def read_suite(folder: Path, *, leniently: bool = False) -> Suite:
     """The suite in `folder`. Raises UnreadableFile if it is not one.
 
     A repeated row, as in some published benchmarks, is the same instance and counts once. `leniently`, rows
-    that cannot be understood, and those whose files cannot be had, are left out, and there may be none.
+    that cannot be understood, and those whose files are missing or unreadable, are left out, and there may
+    be none.
     """
     if folder.is_file():
         raise UnreadableFile(folder, "it is a file, not a suite's folder; unpack an archive first")

@@ -97,7 +97,7 @@ def _unreadable(benchmark: BenchmarkTable) -> Iterator[Remark]:
 
 
 def _troubled(benchmark: BenchmarkTable, kind: type[UnreadableFile]) -> Iterator[Remark]:
-    """The files that cannot be had for exactly this reason, each where it is first listed."""
+    """The files that are missing or unreadable for exactly this reason, each where it is first listed."""
     for name, trouble in benchmark.troubles.items():
         if type(trouble) is kind:
             first, *others = benchmark.lines(name)

@@ -79,7 +79,7 @@ CATEGORY_RULES: tuple[LintRule[PublishedCategory], ...] = (
     instance_rules.ONE_SIDED,
     instance_rules.RUNTIME_DECIDES,
 )
-#: Published results that cannot be read, and those on files that cannot be had.
+#: Published results that cannot be read, and those on files that are missing or unreadable.
 UNREAD_RESULTS: AnyRule = LintRule(
     "unread-results",
     "published results, or counterexamples, that cannot be read",
@@ -89,7 +89,7 @@ UNREAD_RESULTS: AnyRule = LintRule(
 )
 NOT_JUDGED: AnyRule = LintRule(
     "not-judged",
-    "published answers on instances that are not listed, or whose files cannot be had",
+    "published answers on instances that are not listed, or whose files are missing or unreadable",
     LintSeverity.WARNING,
     "get the files and run the same command again",
     lambda _: (),
@@ -150,7 +150,7 @@ def lint_benchmark(
 ) -> tuple[LintFinding, ...]:
     """What the rules find in a benchmark, in the order of its table.
 
-    Whatever cannot be had or read is a finding; the other files are examined.
+    Whatever is missing or unreadable is a finding; the other files are examined.
     """
     try:
         table = read_table(folder)

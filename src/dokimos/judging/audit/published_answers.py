@@ -63,7 +63,7 @@ class PublishedAnswers:
         for suite in self.suites:
             if count := found.not_judged.get(suite.name):
                 answers = "1 published answer is" if count == 1 else f"{count} published answers are"
-                reason = f"{answers} about instances whose files cannot be had"
+                reason = f"{answers} about instances whose files are missing or unreadable"
                 yield _finding(NOT_JUDGED, str(suite.folder), reason)
 
     def judged(self, findings: Sequence[LintFinding], label_seconds: float | None) -> JudgedCampaigns:
@@ -128,7 +128,7 @@ def _finding(rule: AnyRule, file: str, reason: str, line: int | None = None) -> 
 def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
     """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0.
 
-    Instances whose files cannot be had are left out.
+    Instances whose files are missing or unreadable are left out.
     """
     wanted = {table.category for table in find_results(results)}
     by_name: dict[str, Path] = {}

@@ -47,12 +47,12 @@ class BenchmarkTable:
     rows: tuple[ListedRow, ...]
 
     def path(self, name: str) -> Path | None:
-        """The file that a row names, compressed or not; None if it cannot be had."""
+        """The file that a row names, compressed or not; None if it is missing or unreadable."""
         return None if self.troubles.get(name) else contained(self.folder, present(self.folder, name))
 
     @cached_property
     def troubles(self) -> dict[str, UnreadableFile]:
-        """Why files that rows name cannot be had, by name: missing, elsewhere, too large, or damaged."""
+        """Why files that rows name are of no use, by name: missing, elsewhere, too large, or damaged."""
         return {name: found for name, found in self._files.items() if isinstance(found, UnreadableFile)}
 
     @cached_property

@@ -49,7 +49,8 @@ def run(
         return 1
     if not script:
         return 0
-    left = max(1, int(float(timeout) - (time.monotonic() - begun)))
+    spent = time.monotonic() - begun if prepare else 0.0
+    left = max(1, int(float(timeout) - spent))
     return call(script, category, network, asked, result, str(left))
 
 
