@@ -93,7 +93,7 @@ def _leave_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _starting(function: Callable[..., Any]) -> Iterator[None]:
+def starting(function: Callable[..., Any]) -> Iterator[None]:
     """While a process is asked for: it will not run the program that asks, unless the function is in it.
 
     multiprocessing would run it again, under another name: a script without `if __name__ == "__main__"`
@@ -135,7 +135,7 @@ class _Pool:
 
     def submit(self, item: object) -> Future[Any]:
         """Call the function with this item, in a process that may have to be started for it."""
-        with _starting(self.function), _no_interrupt():
+        with starting(self.function), _no_interrupt():
             others = set(multiprocessing.active_children())
             future = self.executor.submit(self.function, item)
             self.workers |= set(multiprocessing.active_children()) - others
