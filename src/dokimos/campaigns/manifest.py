@@ -295,8 +295,8 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
     written = strict_json.plain(manifest)
     # What older versions do not know is left out where it says nothing.
     for name, nothing in (("runs", {}), ("prepare_seconds", None), ("grace_seconds", 0.0)):
-        if written[name] == nothing:
-            del written[name]
+        if written.get(name, nothing) == nothing:
+            written.pop(name, None)
     write_whole(
         path,
         strict_json.write({"schema": SCHEMA, **written}),
