@@ -10,10 +10,9 @@ import pytest
 from dokimos.judging.verdicts import Verdict
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.runners import planted as runner
-from dokimos_studies.planted_catches import attempts, hunt
+from dokimos_studies.planted_catches import Outcomes, attempts, hunt
 
 
 @pytest.fixture
@@ -21,12 +20,8 @@ def entries(copy_of_tiny: Callable[[Path], Path], tmp_path: Path) -> tuple[Suite
     return read_suite(copy_of_tiny(tmp_path / "suite")).entries
 
 
-def ideal(entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:
-    return {attempt.instance: attempt.answer for attempt in attempts(PLANTED["ideal"], entries)}
-
-
 def test_the_ideal_verifier_is_right(entries: tuple[SuiteEntry, ...]) -> None:
-    seen = list(attempts(PLANTED["ideal"], entries))
+    seen = list(attempts(PLANTED["ideal"], entries, Outcomes()))
     assert [attempt.verdict for attempt in seen] == [Verdict.CORRECT] * 4
     assert not any(attempt.is_caught for attempt in seen)
 
@@ -40,7 +35,7 @@ def test_the_ideal_verifier_is_right(entries: tuple[SuiteEntry, ...]) -> None:
     ],
 )
 def test_a_bug_is_caught(entries: tuple[SuiteEntry, ...], name: str, verdict: Verdict) -> None:
-    found = hunt(PLANTED[name], entries, ideal(entries))
+    found = hunt(PLANTED[name], entries, Outcomes(), PLANTED["ideal"])
     assert found.caught_by is not None and found.caught_by.verdict is verdict
     labels = [entry.read_truth().label.value for entry in entries]  # type: ignore[union-attr]
     assert found.tried == labels.index("sat") + 1
@@ -49,9 +44,9 @@ def test_a_bug_is_caught(entries: tuple[SuiteEntry, ...], name: str, verdict: Ve
 
 
 def test_a_bug_that_changes_no_answer_is_not_caught(entries: tuple[SuiteEntry, ...]) -> None:
-    found = hunt(PLANTED["no-dilation"], entries, ideal(entries))
+    found = hunt(PLANTED["no-dilation"], entries, Outcomes(), PLANTED["ideal"])
     assert (found.caught_by, found.tried, found.others) == (None, 4, 0)
-    assert hunt(PLANTED["no-dilation"], (), {}).tried == 0
+    assert hunt(PLANTED["no-dilation"], (), Outcomes()).tried == 0
 
 
 def test_the_runner_writes_what_the_adapter_reads(
