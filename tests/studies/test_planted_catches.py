@@ -10,9 +10,12 @@ import pytest
 from dokimos.judging.verdicts import Verdict
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
+from dokimos.verifiers.planted.attackers import Attacker
+from dokimos.verifiers.planted.base import task_for
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.runners import planted as runner
-from dokimos_studies.planted_catches import Outcomes, attempts, hunt
+from dokimos_studies import planted_catches
+from dokimos_studies.planted_catches import Outcomes, attempts, can_catch, hunt, is_idle, labelled_sat
 
 
 @pytest.fixture
@@ -47,6 +50,61 @@ def test_a_bug_that_changes_no_answer_is_not_caught(entries: tuple[SuiteEntry, .
     found = hunt(PLANTED["no-dilation"], entries, Outcomes(), PLANTED["ideal"])
     assert (found.caught_by, found.tried, found.others) == (None, 4, 0)
     assert hunt(PLANTED["no-dilation"], (), Outcomes()).tried == 0
+
+
+def test_what_was_answered_is_not_asked_again(
+    entries: tuple[SuiteEntry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "records.jsonl"
+    first = hunt(PLANTED["no-witness"], entries, Outcomes(file))
+    file.write_text(file.read_text() + '{"bug": "no-wit', encoding="utf-8")  # torn by an interruption
+
+    def asked(*given: object) -> None:
+        raise AssertionError(given)
+
+    monkeypatch.setattr(planted_catches, "answer_to", asked)
+    assert hunt(PLANTED["no-witness"], entries, Outcomes(file)) == first
+    with pytest.raises(AssertionError):
+        hunt(PLANTED["always-unsat"], entries, Outcomes(file))
+
+
+def test_what_is_answered_to_other_files_is_asked_again(
+    entries: tuple[SuiteEntry, ...], tmp_path: Path
+) -> None:
+    outcomes = Outcomes(tmp_path / "records.jsonl")
+    entry = next(entry for entry in entries if labelled_sat(entry))
+    before = outcomes.attempt(PLANTED["always-unsat"], entry)
+    entry.property_path.write_text(entry.property_path.read_text() + "; more\n", encoding="utf-8")
+    after = outcomes.attempt(PLANTED["always-unsat"], entry)
+    assert before.files != after.files
+
+
+def test_only_where_nothing_can_differ_is_a_proof_that_of_the_sound_attacker(
+    entries: tuple[SuiteEntry, ...],
+) -> None:
+    def is_idle_on_the_first(name: str) -> bool:
+        bug, task = PLANTED[f"attacking-{name}"], task_for(entries[0])
+        assert isinstance(bug, Attacker) and not isinstance(task, str)
+        return is_idle(bug, task)
+
+    for idle in ("no-dilation", "softmax-by-ends", "tanh-tangents", "bounds"):
+        assert is_idle_on_the_first(idle), idle
+    for acting in (
+        "relu-slope",
+        "half-radius",
+        "float32-bounds",
+        "lost-half",
+        "last-relu",
+        "last-disjunct",
+    ):
+        assert not is_idle_on_the_first(acting), acting
+
+
+def test_an_attacker_is_asked_only_where_there_is_a_counterexample(entries: tuple[SuiteEntry, ...]) -> None:
+    labels = [labelled_sat(entry) for entry in entries]
+    assert {True, False} == set(labels)
+    assert [can_catch(PLANTED["attacking-bounds"], entry) for entry in entries] == labels
+    assert all(can_catch(PLANTED["swapped-words"], entry) for entry in entries)
 
 
 def test_the_runner_writes_what_the_adapter_reads(
