@@ -22,6 +22,7 @@ class Marabou(PinnedVerifier):
     styles = (CertificateStyle.SAT,)
     takes = "maraboupy 2.0.0 from PyPI, about 250 MB"
     reads_vnnlib2 = False
+    can_stay_warm = True
     limitations: ClassVar[str] = (
         "`<` and `>` of VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
     )
@@ -43,7 +44,8 @@ class Marabou(PinnedVerifier):
         """The runner script, in the environment's interpreter."""
         options = ("--timeout", str(max(1, round(query.wall_seconds))), "--threads", str(query.threads))
         files = (query.network_file, query.property_file, query.result)
-        return Invocation(as_command((self.environment.python, _RUNNER, *options, *files)))
+        start = as_command((self.environment.python, _RUNNER))
+        return Invocation((*start, *as_command((*options, *files))), start_words=len(start))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

@@ -1,0 +1,1 @@
+"""Wrong answers found and made small: draws of proven instances, reductions, distinct causes, texts of issues."""

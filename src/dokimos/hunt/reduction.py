@@ -1,0 +1,177 @@
+"""Greedy reduction: every move is proven again, and asked again; time-outs and errors are no progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+
+from dokimos.core.errors import DokimosError
+from dokimos.hunt.asking import Asker, Wrong
+from dokimos.hunt.file_graph import NoChange
+from dokimos.hunt.moves import PASSES, Move, Moves
+from dokimos.hunt.specimen import LabelProver, Specimen
+from dokimos.judging.probes import make_probe
+from dokimos.suites.instance import Answer, LabelledInstance
+from dokimos.suites.vnnlib.model import Box
+
+#: A weight, or a side of a box, that is not 0 and smaller than this is odd.
+TINY = 1e-4
+#: By how much what is odd is perturbed.
+_NUDGE = Fraction(1, 64)
+
+
+@dataclass(frozen=True)
+class ReductionStep:
+    """Progress: how small the question is now, and how often the tool was asked."""
+
+    stage: str
+    numbers: int
+    nodes: int
+    inputs: int
+    asked: int
+
+
+class Reducer:
+    """Makes one specimen smaller while a tool is wrong about it in the same way."""
+
+    def __init__(
+        self, asker: Asker, wrong: Wrong, prover: LabelProver, seen: Callable[[ReductionStep], None]
+    ) -> None:
+        self._asker, self._wrong, self._prover, self._seen = asker, wrong, prover, seen
+        self._probe: Answer | None = None
+
+    def is_wrong(self, specimen: Specimen) -> LabelledInstance | None:
+        """The instance with its proof if the tool is wrong about it; None otherwise."""
+        if self._wrong.crash:
+            labelled = LabelledInstance(specimen.instance, None)
+        elif (proven := self._prover.proven(specimen)) is None:
+            return None
+        else:
+            labelled = proven
+        record = self._asker.ask(labelled.instance)
+        return labelled if self._wrong.holds(record, labelled) else None
+
+    def run(self, specimen: Specimen) -> Specimen:
+        """The smallest that was found, by all passes in turn until none makes it smaller."""
+        self._probe = self._probed(specimen)
+        before = None
+        while before != specimen.cost:
+            before = specimen.cost
+            for make in PASSES:
+                specimen = self._passed(specimen, make)
+        return specimen
+
+    def _passed(self, specimen: Specimen, make: Callable[[Specimen], Moves]) -> Specimen:
+        """One kind of moves until none of them helps; after one that does, with those that follow it."""
+        start = 0
+        while True:
+            found = self._first(specimen, make, start) or (
+                self._first(specimen, make, 0, start) if start else None
+            )
+            if found is None:
+                return specimen
+            start, specimen = found
+            step = (specimen.numbers, len(specimen.graph.nodes), specimen.graph.input_size)
+            self._seen(ReductionStep(make.__name__.replace("_", " "), *step, self._asker.asked))
+
+    def _first(
+        self, specimen: Specimen, make: Callable[[Specimen], Moves], start: int, end: int | None = None
+    ) -> tuple[int, Specimen] | None:
+        """The first move from `start` on that helps, whatever order several threads try them in."""
+        moves = enumerate(make(specimen))
+        chosen = islice(moves, start, end)
+        jobs = self._asker.settings.jobs
+        if jobs == 1:
+            for number, move in chosen:
+                if (smaller := self._tried(specimen, move)) is not None:
+                    return number, smaller
+            return None
+        with ThreadPoolExecutor(jobs) as pool:
+            while batch := list(islice(chosen, jobs)):
+                results = pool.map(lambda each: self._tried(specimen, each[1]), batch)
+                for (number, _), smaller in zip(batch, results, strict=True):
+                    if smaller is not None:
+                        return number, smaller
+        return None
+
+    def _tried(self, specimen: Specimen, move: Move) -> Specimen | None:
+        """What a move makes, if the tool is wrong about it and it has not become another question."""
+        for candidate in self._candidates(move):
+            try:
+                if candidate.cost < specimen.cost and self.is_wrong(candidate) is not None:
+                    if self._is_same(specimen, candidate):
+                        return candidate
+            except (NoChange, DokimosError, ValueError, OverflowError):
+                continue
+        return None
+
+    def _candidates(self, move: Move) -> Iterator[Specimen]:
+        try:
+            changed = move()
+            if self._wrong.crash:
+                yield changed
+            else:
+                yield from self._prover.variants(changed)
+        except (NoChange, DokimosError, ValueError, IndexError, KeyError, OverflowError):
+            return
+
+    def _is_same(self, before: Specimen, after: Specimen) -> bool:
+        """Whether the probe is answered as before, and what is odd now is not what makes it wrong."""
+        for oddity in sorted(oddities(after) - oddities(before)):
+            if not any(self.is_wrong(each) for each in self._candidates(lambda: nudged(after, oddity))):
+                return False
+        return self._probe is None or self._probed(after) == self._probe
+
+    def _probed(self, specimen: Specimen) -> Answer | None:
+        """The answer where every output is unsafe, which is `sat`: whether the input set is lost."""
+        if self._wrong.crash or specimen.witness is None:
+            return None
+        try:
+            answer = self._asker.ask(make_probe(specimen.instance).instance).answer
+        except DokimosError:
+            return None
+        return Answer.UNSAT if answer is Answer.UNSAT else Answer.SAT
+
+
+def oddities(specimen: Specimen) -> set[str]:
+    """What may be another tool's bug of its own: zero weights, point boxes, equal bounds, tiny numbers."""
+    found = set()
+    weights = [values for _, values in specimen.graph.floats()]
+    if any((values == 0).any() for values in weights):
+        found.add("zero weights")
+    if any(((values != 0) & (np.abs(values) < TINY)).any() for values in weights):
+        found.add("tiny weights")
+    for case in specimen.asked.cases:
+        widths = [b - a for a, b in zip(case.box.lower, case.box.upper, strict=True)]
+        if not all(widths):
+            found.add("point boxes")
+        if any(0 < width < TINY for width in widths):
+            found.add("tiny boxes")
+    return found
+
+
+def nudged(specimen: Specimen, oddity: str) -> Specimen:
+    """The specimen with what is odd perturbed."""
+    if oddity.endswith("weights"):
+        changed = {}
+        for name, values in specimen.graph.floats():
+            odd = values == 0 if oddity == "zero weights" else (values != 0) & (np.abs(values) < TINY)
+            size = max(float(np.abs(values).max()), 10 * TINY) * float(_NUDGE)
+            near = np.where(values < 0, -1, 1) * (size if oddity == "zero weights" else 2 * TINY)
+            changed[name] = np.where(odd, near, values).astype(values.dtype)
+        return replace(specimen, graph=specimen.graph.with_constants(changed))
+    cases = tuple(replace(case, box=_wider(case.box)) for case in specimen.asked.cases)
+    return replace(specimen, asked=replace(specimen.asked, cases=cases), text=None)
+
+
+def _wider(box: Box) -> Box:
+    ends = [
+        (a - _NUDGE, b + _NUDGE) if b - a < TINY else (a, b)
+        for a, b in zip(box.lower, box.upper, strict=True)
+    ]
+    return Box(tuple(a for a, _ in ends), tuple(b for _, b in ends))
