@@ -101,6 +101,12 @@ def exact_outputs(specimen: Specimen) -> tuple[Fraction, ...]:
         raise NoChange(str(error)) from error
 
 
+def with_first_constraint(specimen: Specimen) -> Specimen:
+    """With the first constraint alone."""
+    case = specimen.asked.cases[0]
+    return _with_cases(specimen, (replace(case, any_of=(case.any_of[0][:1],)),))
+
+
 def _with_cases(specimen: Specimen, cases: tuple[Case, ...]) -> Specimen:
     return replace(specimen, asked=replace(specimen.asked, cases=cases))
 
@@ -119,17 +125,18 @@ def fewer_nodes(specimen: Specimen) -> Moves:
     for node in reversed(graph.nodes):
         for name in node.inputs:
             if name and name not in graph.constants:
-                yield partial(_bypassed, specimen, node, name)
+                yield partial(bypassed, specimen, node, name)
         yield partial(_frozen, specimen, node)
         yield partial(_merged, specimen, node)
         yield partial(_without_bias, specimen, node)
     for node in graph.nodes:
         yield partial(_simpler, specimen, node)
         for name in node.attributes:
-            yield partial(_plain_attribute, specimen, node, name)
+            yield partial(plain_attribute, specimen, node, name)
 
 
-def _bypassed(specimen: Specimen, node: FileNode, name: str) -> Specimen:
+def bypassed(specimen: Specimen, node: FileNode, name: str) -> Specimen:
+    """Without a node: what read it reads what the node read."""
     graph = specimen.graph
     if graph.output == node.output and name == graph.input:
         raise NoChange("no node would be left")
@@ -229,7 +236,7 @@ def _simpler(specimen: Specimen, node: FileNode) -> Specimen:
     return replace(specimen, graph=after.pruned())
 
 
-def _plain_attribute(specimen: Specimen, node: FileNode, name: str) -> Specimen:
+def plain_attribute(specimen: Specimen, node: FileNode, name: str) -> Specimen:
     """A node without an attribute, or with the transposed weight that it stands for."""
     graph = specimen.graph
     attributes = {key: value for key, value in node.attributes.items() if key != name}
@@ -264,6 +271,38 @@ def _fixed(specimen: Specimen, axis: int, entries: tuple[int, ...]) -> Specimen:
     after = slicer.without_inputs(Removal(axis, entries), fixed)
     kept = np.delete(np.arange(graph.input_size).reshape(graph.shape), entries, axis)
     return _with_inputs(specimen, after, kept, slicer.outputs)
+
+
+def smaller_kernels(specimen: Specimen) -> Moves:
+    """Convolutions with smaller kernels, on images that are smaller by as much, or padded by less."""
+    graph = specimen.graph
+    for node in graph.nodes if specimen.text is None else ():
+        weight = graph.constants.get(node.inputs[1]) if node.op == "Conv" else None
+        for axis in range(2, 0 if weight is None else weight.ndim):
+            for start in (0, 1):
+                for less_input in (True, False):
+                    yield partial(_smaller_kernel, specimen, node, axis, start, less_input)
+
+
+def _smaller_kernel(
+    specimen: Specimen, node: FileNode, axis: int, start: int, less_input: bool
+) -> Specimen:
+    graph, weight = specimen.graph, specimen.graph.constants[node.inputs[1]]
+    size = weight.shape[axis]
+    if size < 2:
+        raise NoChange("the kernel is one wide")
+    kept = weight.take(range(start, start + size - 1), axis=axis)
+    attributes = {key: value for key, value in node.attributes.items() if key != "kernel_shape"}
+    changed = graph.with_constants({node.inputs[1]: kept})
+    changed = changed.with_node(node, replace(node, attributes=attributes))
+    if not less_input:
+        return replace(specimen, graph=refitted(graph, changed).pruned())
+    if node.inputs[0] != graph.input or graph.shape[axis] < 2:
+        raise NoChange("it does not read the input")
+    shape = tuple(n - (k == axis) for k, n in enumerate(graph.shape))
+    every = np.arange(graph.input_size).reshape(graph.shape)
+    places = every.take(range(start, start + shape[axis]), axis=axis)
+    return _with_inputs(specimen, replace(changed, shape=shape).pruned(), places, ())
 
 
 def _cropped(specimen: Specimen, axis: int, size: int) -> Specimen:
@@ -459,6 +498,7 @@ PASSES: tuple[Callable[[Specimen], Moves], ...] = (
     fewer_conditions,
     fewer_nodes,
     fewer_inputs,
+    smaller_kernels,
     fewer_units,
     more_zeros,
     shorter_weights,

@@ -36,7 +36,7 @@ from dokimos.suites.vnnlib.writer import write_vnnlib1
 LEAST_MARGIN = Fraction(1, 100)
 #: What the proof of an `unsat` may take.
 PROOF_SECONDS, PROOF_STEPS = 2.0, 4000
-_NODE, _INPUT, _CONSTRAINT, _ATTRIBUTE = 4, 3, 3, 1
+_NODE, _INPUT, _CONSTRAINT = 4, 3, 3
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Specimen:
         graph = self.graph
         size = self.numbers + _NODE * len(graph.nodes) + _INPUT * graph.input_size
         size += _CONSTRAINT * self.constraints + len(self.text or "")
-        size += _ATTRIBUTE * sum(_oddness(node.attributes) for node in graph.nodes)
+        size += sum(len(node.attributes) + _oddness(node.attributes) for node in graph.nodes)
         nonzero = sum(int(np.count_nonzero(values)) for _, values in graph.floats())
         digits = sum(digits_of(float(x)) for _, values in graph.floats() for x in values.reshape(-1))
         points = [x for case in self.asked.cases for end in (case.box.lower, case.box.upper) for x in end]

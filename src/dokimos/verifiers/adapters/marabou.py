@@ -14,6 +14,20 @@ from dokimos.verifiers.runners import RUNNERS
 _RUNNER = RUNNERS / "marabou_runner.py"
 
 
+_PROGRAM = """from maraboupy import Marabou
+
+network = Marabou.read_onnx("network.onnx")
+options = Marabou.createOptions(verbosity=0, timeoutInSeconds={seconds}, numBlasThreads=1)
+answer, values, _ = network.solve(
+    propertyFilename="property.vnnlib", options=options, verbose=False
+)
+print(answer)
+if answer == "sat":
+    print("inputs:", [values[int(v)] for array in network.inputVars for v in array.flatten()])
+    print("outputs:", [values[int(v)] for array in network.outputVars for v in array.flatten()])
+"""
+
+
 class Marabou(PinnedVerifier):
     """Reads VNN-LIB 1.0. It is given the wall limit, which it overruns on some instances."""
 
@@ -46,6 +60,10 @@ class Marabou(PinnedVerifier):
         files = (query.network_file, query.property_file, query.result)
         start = as_command((self.environment.python, _RUNNER))
         return Invocation((*start, *as_command((*options, *files))), start_words=len(start))
+
+    def program(self, seconds: float) -> str:
+        """By the interface that its README shows."""
+        return _PROGRAM.format(seconds=max(1, round(seconds)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""
