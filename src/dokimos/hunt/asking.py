@@ -95,6 +95,11 @@ class Asker:
         self._known[job] = record
         return record
 
+    def limit_cpu(self, seconds: float) -> None:
+        """From now on, an answer may take no more CPU time than this."""
+        known = self._limits.cpu_seconds
+        self._limits = replace(self._limits, cpu_seconds=seconds if known is None else min(known, seconds))
+
     def log_of(self, record: RunRecord) -> str:
         """The end of what the tool printed, where it is kept."""
         return log_tail(log_path(self._folder, record.job))
@@ -171,8 +176,3 @@ def crash_key(record: RunRecord) -> str:
     lines = [line.strip() for line in record.detail.splitlines() if line.strip()]
     said = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception|abort)", line)), "")
     return _NUMBERS.sub("#", said or (lines or ["no word"])[0])[:_KEY_CHARACTERS]
-
-
-def without_name(record: RunRecord, name: str) -> RunRecord:
-    """The record under the name of the tool itself."""
-    return replace(record, verifier=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
@@ -21,6 +22,8 @@ from dokimos.verifiers.base import Verifier
 
 #: Where a reduction keeps what it asked.
 ASKED = "asked"
+#: A smaller question gets so many times the CPU time of the first one, and at least this.
+_MORE_CPU, _LEAST_CPU_SECONDS = 3.0, 1.0
 
 
 class NotWrong(InputError):
@@ -44,11 +47,12 @@ def reduce_one(
     settings: RunSettings,
     wanted: Wrong | None = None,
     origin: str = "",
+    most_seconds: float = inf,
     seen: Callable[[ReductionStep], None] = lambda _: None,
 ) -> Reduced:
     """Make the wrong answer as small as it gets, and write it to `folder`.
 
-    What was asked is kept there: the same call continues. Raises NotWrong if the answer is not wrong (in
+    What was asked is kept there: the same call continues. After `most_seconds` of CPU time it is as small as it is. Raises NotWrong if the answer is not wrong (in
     the way that is `wanted`), warm or cold.
     """
     asker = Asker(verifier.warm() or verifier, settings, folder / ASKED)
@@ -60,10 +64,11 @@ def reduce_one(
             asks = wanted.in_words if wanted else "a wrong answer"
             found = wrong.in_words if wrong else judged(record, start).reason
             raise NotWrong(f"{verifier.name} on {instance.name}: not {asks}: {found}.")
+        asker.limit_cpu(max(_LEAST_CPU_SECONDS, _MORE_CPU * record.cpu_seconds))
         specimen = specimen_of(instance, truth)
         least = Fraction(0) if wrong.crash else min(LEAST_MARGIN, margin_of(truth))
         prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
-        small = Reducer(asker, wrong, prover, seen).run(specimen)
+        small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
         labelled = _proven_again(small.instance, prover.proven(small), wrong)
         cause = cause_of(small, wrong, asker, prover, least)
         cpu_seconds, asked = asker.cpu_seconds, asker.asked

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
+from math import inf
 
 import numpy as np
 
@@ -40,10 +42,22 @@ class Reducer:
     """Makes one specimen smaller while a tool is wrong about it in the same way."""
 
     def __init__(
-        self, asker: Asker, wrong: Wrong, prover: LabelProver, seen: Callable[[ReductionStep], None]
+        self,
+        asker: Asker,
+        wrong: Wrong,
+        prover: LabelProver,
+        seen: Callable[[ReductionStep], None],
+        *,
+        most_seconds: float = inf,
     ) -> None:
+        self._begun, self._most_seconds = time.process_time(), most_seconds
         self._asker, self._wrong, self._prover, self._seen = asker, wrong, prover, seen
         self._probe: Answer | None = None
+
+    @property
+    def _is_out_of_time(self) -> bool:
+        """Whether the CPU time is used up, of this process and of the tool."""
+        return time.process_time() - self._begun + self._asker.cpu_seconds > self._most_seconds
 
     def is_wrong(self, specimen: Specimen) -> LabelledInstance | None:
         """The instance with its proof if the tool is wrong about it; None otherwise."""
@@ -88,11 +102,13 @@ class Reducer:
         jobs = self._asker.settings.jobs
         if jobs == 1:
             for number, move in chosen:
+                if self._is_out_of_time:
+                    return None
                 if (smaller := self._tried(specimen, move)) is not None:
                     return number, smaller
             return None
         with ThreadPoolExecutor(jobs) as pool:
-            while batch := list(islice(chosen, jobs)):
+            while not self._is_out_of_time and (batch := list(islice(chosen, jobs))):
                 results = pool.map(lambda each: self._tried(specimen, each[1]), batch)
                 for (number, _), smaller in zip(batch, results, strict=True):
                     if smaller is not None:
