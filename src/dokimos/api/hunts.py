@@ -96,7 +96,9 @@ def _question(question: str | Path, property: str | Path | None) -> tuple[Instan
         return _labelled(Instance(name, network, text), None)
     place, _, name = str(question).rpartition("/")
     if not place or not name:
-        raise InputError(f"{question}: is not CAMPAIGN/INSTANCE, SUITE/INSTANCE or a network with a property.")
+        raise InputError(
+            f"{question}: is not CAMPAIGN/INSTANCE, SUITE/INSTANCE or a network with a property."
+        )
     entry = _of_campaign(Path(place), name) if (Path(place) / "manifest.json").exists() else None
     entry = entry or read_suite(place).entry(name)
     return _labelled(entry.read_instance(), entry.read_truth())
@@ -151,7 +153,7 @@ def hunt(
     for tool in tools:
         if isinstance(tool, PlacedVerifier) and not isinstance(tool, Planted) and why_not_isolated():
             raise VerifierUnavailable(
-                f"{tool.name} is a tool at a place, and this system cannot isolate it ({why_not_isolated()}); "
+                f"{tool.name} is a tool at a place, and cannot be isolated here ({why_not_isolated()}); "
                 "a hunt runs it thousands of times without anyone looking, so it is refused."
             )
     given = tuple(entry for source in networks for entry in read_suite(source).entries)

@@ -20,9 +20,7 @@ def reduce(
     question: Annotated[
         str, typer.Argument(help="CAMPAIGN/INSTANCE, SUITE/INSTANCE, or a network (.onnx).")
     ],
-    property: Annotated[
-        Path | None, typer.Argument(help="With a network, the property (.vnnlib).")
-    ] = None,
+    property: Annotated[Path | None, typer.Argument(help="With a network, the property (.vnnlib).")] = None,
     verifier: Annotated[
         str,
         typer.Option(help="The verifier that is wrong, as for `run`.", autocompletion=verifier_names),
@@ -32,7 +30,9 @@ def reduce(
     ] = ...,  # type: ignore[assignment]
     verdict: Annotated[
         str | None,
-        typer.Option(help="What must stay: wrong-unsat, wrong-sat or bad-witness (default: what is wrong)."),
+        typer.Option(
+            help="What must stay: wrong-unsat, wrong-sat or bad-witness (default: what is wrong)."
+        ),
     ] = None,
     given: Given = None,
     as_json: Json = False,

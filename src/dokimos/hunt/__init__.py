@@ -1,1 +1,1 @@
-"""Wrong answers found and made small: draws of proven instances, reductions, distinct causes, texts of issues."""
+"""Wrong answers found and made small: proven draws, reductions, distinct causes, texts of issues."""

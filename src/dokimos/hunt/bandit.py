@@ -1,4 +1,4 @@
-"""What to draw next: kinds that cost little, that the tool answers, and that have shown new causes lately."""
+"""What to draw next: kinds that cost little, that the tool answers, and that have shown new causes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tally:
         useful = (self.told + 1) / (2 * self.draws + 2)
         found = 1 + _NEW * self.new / (1 + self.wrong)
         cost = max(_LEAST_SECONDS, self.cpu_seconds / max(1, self.draws))
-        return useful * found / (cost * (1 + 0.02 * self.draws)) ** 0.5
+        return float(useful * found / (cost * (1 + 0.02 * self.draws)) ** 0.5)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Bandit:
     def _best(self, family: str) -> float:
         """The weight of a family: the mean of its shapes, and more for those that have several."""
         own = [self.tally(kind.name).weight for kind in self.kinds if kind.family == family]
-        return float(np.mean(own)) * len(own) ** 0.5
+        return float(np.mean(own) * len(own) ** 0.5)
 
     @staticmethod
     def _pick(weights: Sequence[float], rng: np.random.Generator) -> int:

@@ -106,9 +106,7 @@ def cause_of(
     specimen: Specimen, wrong: Wrong, asker: Asker, prover: LabelProver, margin: Fraction, *, node: str = ""
 ) -> Cause:
     """The cause of the wrong answer to a reduced question, by its controls."""
-    found = (
-        name for name, move in controls(specimen) if _is_right_then(move, wrong, asker, prover)
-    )
+    found = (name for name, move in controls(specimen) if _is_right_then(move, wrong, asker, prover))
     needed = dict.fromkeys(found)
     called = asker.verifier.name
     return Cause(

@@ -24,6 +24,11 @@ Values = NDArray[Any]
 _CLUTTER = ("Identity", "Dropout")
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The words of a text, as a set of names."""
+    return frozenset(text.split())
+
+
 class NoChange(Exception):
     """A change cannot be made to this graph; another one may."""
 

@@ -42,9 +42,9 @@ from dokimos.verifiers.base import NO_ATTACK, Verifier
 
 #: Draws in a round; fewer where each answer takes long.
 _DRAWS = 24
-#: The CPU time that one reduction may take, and how many wrong answers of a kind are made small before they count as
-#: repeats.
-REDUCTION_SECONDS, MOST_ALIKE = 60.0, 2
+#: The CPU time that one reduction may take, and how many wrong answers of a kind are made small before they
+#: count as repeats.
+REDUCTION_SECONDS, MOST_ALIKE = 40.0, 2
 #: A round is not begun with less disk than this.
 _LEAST_DISK_BYTES = 1 << 30
 _JOURNAL, _ROUND, _FINDINGS, _ASIDE = "hunt.jsonl", "round", "findings", "aside"
@@ -114,7 +114,8 @@ class _Met:
     @property
     def alike(self) -> str:
         """Wrong answers with the same word here are likely to be one bug."""
-        return f"{tool_name(self.record.verifier)} {self.wrong.in_words} {'' if self.wrong.crash else self.kind.name}"
+        shape = "" if self.wrong.crash else self.kind.name
+        return f"{tool_name(self.record.verifier)} {self.wrong.in_words} {shape}"
 
 
 class Hunt:
@@ -171,7 +172,9 @@ class Hunt:
                     if number == len(lines) - 1 and not line.endswith(b"\n"):
                         write_whole(path, b"".join(lines[:-1]), what="the journal of the hunt")
                         break
-                    raise UnreadableFile(path, f"line {number + 1} is no round of a hunt: {error}") from error
+                    raise UnreadableFile(
+                        path, f"line {number + 1} is no round of a hunt: {error}"
+                    ) from error
         self.state.findings += map(_read_finding, _forms(self._out))
 
     def _count(self, line: Mapping[str, Any]) -> None:
@@ -205,7 +208,9 @@ class Hunt:
         for number in range(self._hunting.draws):
             kind = self._bandit.choose(rng)
             begun = time.process_time()
-            own = draw(kind, np.random.default_rng([self._hunting.seed, self.state.rounds, number]), self._given)
+            own = draw(
+                kind, np.random.default_rng([self._hunting.seed, self.state.rounds, number]), self._given
+            )
             tally = tallies.setdefault(kind.name, Tally())
             new = {one.instance.name: (one, kind) for one in own if one.instance.name not in drawn}
             drawn |= new
@@ -262,25 +267,25 @@ class Hunt:
     def _pace(
         self, record: RunRecord, labelled: LabelledInstance, kind: Kind, line: dict[str, Any]
     ) -> None:
-        """Keep how long a decision took, and what is far slower than its siblings of about the same size."""
+        """Keep how long a decision took, and what is far slower than its siblings of about its size."""
         if self._hunting.slow is None or not record.answer.decides:
             return
         size = len(labelled.instance.network_file).bit_length()
         word = f"{record.verifier} {kind.name} {size}"
         before = self._siblings.get(word, [])
-        if len(before) >= 5 and record.cpu_seconds > max(0.5, self._hunting.slow * float(np.median(before))):
+        if len(before) >= 5 and record.cpu_seconds > max(
+            0.5, self._hunting.slow * float(np.median(before))
+        ):
             store_files(self._out / "slow", files_of(labelled))
             median = float(np.median(before))
             line["slow"].append(
-                f"{record.verifier} {record.instance}: {record.cpu_seconds:.2f} CPU-s, {median:.2g} on siblings"
+                f"{record.verifier} {record.instance}: {record.cpu_seconds:.2f} CPU-s, others {median:.2g}"
             )
         line["times"].setdefault(word, []).append(record.cpu_seconds)
 
-    def _made_small(
-        self, met: Sequence[_Met], tallies: Mapping[str, Tally], line: dict[str, Any]
-    ) -> None:
+    def _made_small(self, met: Sequence[_Met], tallies: Mapping[str, Tally], line: dict[str, Any]) -> None:
         """Make what is new small; what looks like something seen often counts as a repeat."""
-        order = sorted(met, key=lambda m: (bool(m.wrong.crash), len(m.labelled.instance.network_file)))
+        order = sorted(met, key=lambda m: (bool(m.wrong.crash), m.record.cpu_seconds, m.record.job))
         for one in order:
             often = self.state.seen.get(one.alike, 0) + line["alike"].get(one.alike, 0)
             line["alike"][one.alike] = line["alike"].get(one.alike, 0) + 1
@@ -385,7 +390,7 @@ def _expect_free_disk(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < _LEAST_DISK_BYTES:
         raise InputError(
-            f"The disk with {folder} has only {size_in_words(free)} left; make room, and run the same command."
+            f"The disk with {folder} has only {size_in_words(free)} left; make room and run it again."
         )
 
 

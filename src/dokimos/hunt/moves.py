@@ -313,9 +313,7 @@ def _cropped(specimen: Specimen, axis: int, size: int) -> Specimen:
     return _with_inputs(specimen, after, kept, ())
 
 
-def _with_inputs(
-    specimen: Specimen, graph: FileGraph, kept: Values, outputs: tuple[int, ...]
-) -> Specimen:
+def _with_inputs(specimen: Specimen, graph: FileGraph, kept: Values, outputs: tuple[int, ...]) -> Specimen:
     """The specimen with some of the inputs, numbered anew."""
     numbers = [int(k) for k in kept.reshape(-1)]
     place = {old: new for new, old in enumerate(numbers)}
@@ -386,9 +384,7 @@ def fewer_units(specimen: Specimen) -> Moves:
 def _dropped(specimen: Specimen, node: FileNode, entries: tuple[int, ...]) -> Specimen:
     slicer = Slicer(specimen.graph)
     (own,) = [each for each in slicer.graph.nodes if each.output == node.output]
-    return _without_outputs(
-        replace(specimen, graph=slicer.without_units(own, entries)), slicer.outputs
-    )
+    return _without_outputs(replace(specimen, graph=slicer.without_units(own, entries)), slicer.outputs)
 
 
 # Numbers: to zero, then to short ones

@@ -10,18 +10,22 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from dokimos.hunt.file_graph import FileGraph, FileNode, Values
+from dokimos.hunt.file_graph import FileGraph, FileNode, Values, names_in
 
 #: Networks with more numbers than this are not printed as formulas.
 MOST_NUMBERS = 12
 _LONGEST = 400
-_AFFINE = frozenset(
-    "Gemm MatMul Conv ConvTranspose AveragePool GlobalAveragePool Add Sub Mul Div Neg Flatten Reshape "
-    "Transpose ReduceSum ReduceMean BatchNormalization Identity Pad Slice Gather Concat Squeeze "
-    "Unsqueeze Resize".split()
+_AFFINE = names_in(
+    """
+    Gemm MatMul Conv ConvTranspose AveragePool GlobalAveragePool Add Sub Mul Div Neg Flatten Reshape
+    Transpose ReduceSum ReduceMean BatchNormalization Identity Pad Slice Gather Concat Squeeze
+    Unsqueeze Resize
+    """
 )
-_ENTRYWISE = frozenset(
-    "Relu LeakyRelu Sigmoid Tanh Abs Exp Sin Cos Floor Ceil Sign Clip Elu Softplus Sqrt Log Erf".split()
+_ENTRYWISE = names_in(
+    """
+    Relu LeakyRelu Sigmoid Tanh Abs Exp Sin Cos Floor Ceil Sign Clip Elu Softplus Sqrt Log Erf
+    """
 )
 
 
@@ -90,15 +94,16 @@ def _map(graph: FileGraph, node: FileNode, dynamic: Sequence[str]) -> tuple[Valu
         opset_imports=[helper.make_opsetid("", graph.opset)],
     )
     runs = ReferenceEvaluator(model)
-    fixed = {name: _value(graph, name) for name in names}
+    fixed: dict[str, Values] = {name: _value(graph, name) for name in names}
 
     def at(tensor: str | None, place: int) -> Values:
-        values = dict(fixed)
+        values: dict[str, Values] = {**fixed}
         if tensor is not None:
             point = np.zeros(graph.shapes[tensor], dtype=np.float32)
             point.reshape(-1)[place] = 1
             values[tensor] = point
-        return np.asarray(runs.run(None, values)[0], dtype=np.float64).reshape(-1)
+        (found,) = runs.run(None, values)
+        return np.asarray(found, dtype=np.float64).reshape(-1)
 
     shift = at(None, 0)
     columns = [at(n, k) - shift for n in dynamic for k in range(int(np.prod(graph.shapes[n])))]

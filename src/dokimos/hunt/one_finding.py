@@ -1,4 +1,4 @@
-"""From one wrong answer to a folder: made small, confirmed by a cold run, explained by controls, written."""
+"""From one wrong answer to a folder: made small, confirmed by a cold run, explained by controls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dokimos.verifiers.base import Verifier
 #: Where a reduction keeps what it asked.
 ASKED = "asked"
 #: A smaller question gets so many times the CPU time of the first one, and at least this.
-_MORE_CPU, _LEAST_CPU_SECONDS = 3.0, 1.0
+_MORE_CPU, _LEAST_CPU_SECONDS = 2.0, 0.5
 
 
 class NotWrong(InputError):
@@ -52,8 +52,8 @@ def reduce_one(
 ) -> Reduced:
     """Make the wrong answer as small as it gets, and write it to `folder`.
 
-    What was asked is kept there: the same call continues. After `most_seconds` of CPU time it is as small as it is. Raises NotWrong if the answer is not wrong (in
-    the way that is `wanted`), warm or cold.
+    What was asked is kept there: the same call continues. After `most_seconds` of CPU time it is as small
+    as it is. Raises NotWrong if the answer is not wrong (in the way that is `wanted`), warm or cold.
     """
     asker = Asker(verifier.warm() or verifier, settings, folder / ASKED)
     start = LabelledInstance(instance, truth)
@@ -76,7 +76,9 @@ def reduce_one(
     with cold.open():
         again = cold.ask(labelled.instance)
         if not wrong.holds(again, labelled):
-            raise NotWrong(f"{verifier.name} on {labelled.instance.name}: not {wrong.in_words} once asked cold.")
+            raise NotWrong(
+                f"{verifier.name} on {labelled.instance.name}: not {wrong.in_words} once asked cold."
+            )
     reduced = Reduced(
         specimen=small,
         labelled=labelled,
@@ -95,9 +97,7 @@ def reduce_one(
     return reduced
 
 
-def _proven_again(
-    instance: Instance, labelled: LabelledInstance | None, wrong: Wrong
-) -> LabelledInstance:
+def _proven_again(instance: Instance, labelled: LabelledInstance | None, wrong: Wrong) -> LabelledInstance:
     """The label with its proof, which no runtime contradicts."""
     if wrong.crash:
         return LabelledInstance(instance, None)

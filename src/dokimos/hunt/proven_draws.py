@@ -82,7 +82,11 @@ def _of_family(kind: Kind, rng: np.random.Generator) -> list[LabelledInstance]:
     construction = CONSTRUCTIONS[kind.family]
     knobs: dict[str, Any] = {}
     for knob in knobs_of(construction.knobs_class):
-        if knob.options and kind.shape in knob.options and not any(k in knobs for k in ("variant", "shape")):
+        if (
+            knob.options
+            and kind.shape in knob.options
+            and not any(k in knobs for k in ("variant", "shape"))
+        ):
             knobs[knob.name] = kind.shape
         elif rng.random() < 0.5:
             knobs[knob.name] = _value(knob, rng)
@@ -108,7 +112,7 @@ def _value(knob: Knob, rng: np.random.Generator) -> Any:
         return knob.options[int(rng.integers(len(knob.options)))]
     low, high = max(knob.least, knob.default / 4), min(knob.most, max(knob.default * 1.5, knob.least))
     drawn = rng.uniform(min(low, high), max(low, high))
-    return int(round(drawn)) if knob.is_integer else float(f"{drawn:.3g}")
+    return round(drawn) if knob.is_integer else float(f"{drawn:.3g}")
 
 
 # Questions about any network, labelled by a witness or by a proof

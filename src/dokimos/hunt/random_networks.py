@@ -67,7 +67,7 @@ class Drawing:
         """An entrywise operator."""
         op = op or str(self.rng.choice(_ACTIVATIONS))
         if op == "Clip":
-            ends = [self.constant(np.float32(end).reshape(())) for end in (-1.0, 0.5)]
+            ends = [self.constant(np.array(end, dtype=np.float32)) for end in (-1.0, 0.5)]
             self.add(op, *ends)
         else:
             self.add(op, **({"alpha": 0.25} if op == "LeakyRelu" else {}))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from math import inf
 
@@ -119,9 +120,9 @@ class Reducer:
         """What a move makes, if the tool is wrong about it and it has not become another question."""
         for candidate in self._candidates(move):
             try:
-                if candidate.cost < specimen.cost and self.is_wrong(candidate) is not None:
-                    if self._is_same(specimen, candidate):
-                        return candidate
+                is_smaller = candidate.cost < specimen.cost
+                if is_smaller and self.is_wrong(candidate) and self._is_same(specimen, candidate):
+                    return candidate
             except (NoChange, DokimosError, ValueError, OverflowError):
                 continue
         return None
@@ -139,7 +140,7 @@ class Reducer:
     def _is_same(self, before: Specimen, after: Specimen) -> bool:
         """Whether the probe is answered as before, and what is odd now is not what makes it wrong."""
         for oddity in sorted(oddities(after) - oddities(before)):
-            if not any(self.is_wrong(each) for each in self._candidates(lambda: nudged(after, oddity))):
+            if not any(self.is_wrong(each) for each in self._candidates(partial(nudged, after, oddity))):
                 return False
         return self._probe is None or self._probed(after) == self._probe
 

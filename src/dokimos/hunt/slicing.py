@@ -12,16 +12,30 @@ from math import prod
 
 import numpy as np
 
-from dokimos.hunt.file_graph import FileGraph, FileNode, NoChange, Values
+from dokimos.hunt.file_graph import FileGraph, FileNode, NoChange, Values, names_in
 from dokimos.networks.graph import Shape
 
-_ENTRYWISE = frozenset(
-    "Abs Ceil Clip Cos Elu Erf Exp Floor HardSigmoid Identity LeakyRelu Log Neg Reciprocal Relu Round Selu "
-    "Sigmoid Sign Sin Softmax Softplus Sqrt Tanh Dropout Cast HardSwish Softsign Gelu".split()
+_ENTRYWISE = names_in(
+    """
+    Abs Ceil Clip Cos Elu Erf Exp Floor HardSigmoid Identity LeakyRelu Log Neg Reciprocal Relu Round
+    Selu Sigmoid Sign Sin Softmax Softplus Sqrt Tanh Dropout Cast HardSwish Softsign Gelu
+    """
 )
-_BROADCAST = frozenset("Add Sub Mul Div Max Min Pow PRelu Where".split())
-_POOLS = frozenset("MaxPool AveragePool GlobalAveragePool GlobalMaxPool LpPool InstanceNormalization".split())
-_REDUCTIONS = frozenset("ReduceSum ReduceMean ReduceMax ReduceMin".split())
+_BROADCAST = names_in(
+    """
+    Add Sub Mul Div Max Min Pow PRelu Where
+    """
+)
+_POOLS = names_in(
+    """
+    MaxPool AveragePool GlobalAveragePool GlobalMaxPool LpPool InstanceNormalization
+    """
+)
+_REDUCTIONS = names_in(
+    """
+    ReduceSum ReduceMean ReduceMax ReduceMin
+    """
+)
 
 
 @dataclass(frozen=True)

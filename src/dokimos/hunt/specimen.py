@@ -1,12 +1,13 @@
-"""A question that a tool answers wrongly, as values to be changed, and its label proven after each change."""
+"""A question that a tool answers wrongly, to be changed, and its label proven after each change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor, log10
+from typing import Any
 
 import numpy as np
 
@@ -101,11 +102,10 @@ class Specimen:
         return size, nonzero, digits
 
 
-def _oddness(attributes: object) -> int:
+def _oddness(attributes: Mapping[str, Any]) -> int:
     """How far the attributes of a node are from 0 and 1, in all."""
-    values = getattr(attributes, "values", tuple)()
     found = 0
-    for value in values:
+    for value in attributes.values():
         numbers = value if isinstance(value, list | tuple) else [value]
         found += sum(abs(int(n)) for n in numbers if isinstance(n, int))
     return min(found, 1000)
@@ -148,7 +148,7 @@ class LabelProver:
         self._least, self._is_float32 = least, is_float32
 
     def variants(self, specimen: Specimen) -> Iterator[Specimen]:
-        """The specimen with thresholds such that the label holds: as they are, if they do; then close ones."""
+        """The specimen with thresholds by which the label holds: as they are, if it does; then close."""
         try:
             network = read_onnx(specimen.network, name="network")
             require_fit(network, specimen.asked)

@@ -215,7 +215,9 @@ def issue_text(reduced: Reduced) -> str:
         lines += ["The network:", "", "```", text.rstrip(), "```", ""]
     lines += ["The property:", "", "```", specimen.property_text.rstrip(), "```", ""]
     lines += ["## How to reproduce", ""]
-    lines += [f"With `{NETWORK}` and `{PROPERTY}` beside it, run `python {QUERY}` where {tool} is installed."]
+    lines += [
+        f"With `{NETWORK}` and `{PROPERTY}` beside it, run `python {QUERY}` where {tool} is installed."
+    ]
     if reduced.own_answer:
         lines += ["It prints:", "", "```", printable_lines(reduced.own_answer), "```"]
     if cause.needed:
