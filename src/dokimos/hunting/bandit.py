@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dokimos.hunt.proven_draws import Kind
+from dokimos.hunting.proven_draws import Kind
 
 #: What a new cause counts, and what share of draws is spread evenly.
 _NEW, _EVEN = 12.0, 0.25

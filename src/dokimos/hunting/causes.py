@@ -16,11 +16,11 @@ from math import floor, log2, log10
 import numpy as np
 
 from dokimos.core.errors import DokimosError
-from dokimos.hunt.asking import Asker, Wrong, crash_key, judged
-from dokimos.hunt.file_graph import NoChange
-from dokimos.hunt.moves import Move, bypassed, plain_attribute, with_first_constraint
-from dokimos.hunt.reduction import nudged, oddities
-from dokimos.hunt.specimen import LabelProver, Specimen
+from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
+from dokimos.hunting.file_graph import NoChange
+from dokimos.hunting.moves import Move, bypassed, plain_attribute, with_first_constraint
+from dokimos.hunting.reduction import nudged, oddities
+from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.judging.verdicts import Verdict
 from dokimos.verifiers.base import NO_ATTACK, WARM
 

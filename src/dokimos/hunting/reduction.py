@@ -14,10 +14,10 @@ from math import inf
 import numpy as np
 
 from dokimos.core.errors import DokimosError
-from dokimos.hunt.asking import Asker, Wrong
-from dokimos.hunt.file_graph import NoChange
-from dokimos.hunt.moves import PASSES, Move, Moves
-from dokimos.hunt.specimen import LabelProver, Specimen
+from dokimos.hunting.asking import Asker, Wrong
+from dokimos.hunting.file_graph import NoChange
+from dokimos.hunting.moves import PASSES, Move, Moves
+from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.judging.probes import make_probe
 from dokimos.suites.instance import Answer, LabelledInstance
 from dokimos.suites.vnnlib.model import Box

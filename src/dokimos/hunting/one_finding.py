@@ -12,11 +12,11 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.engine.outcome import accepted_truth
-from dokimos.hunt.asking import Asker, Wrong, crash_key, judged
-from dokimos.hunt.causes import cause_of
-from dokimos.hunt.reduction import Reducer, ReductionStep
-from dokimos.hunt.specimen import LEAST_MARGIN, LabelProver, margin_of, specimen_of
-from dokimos.hunt.write_up import Reduced, ask_by_itself, exact_values, write_files, write_issue
+from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
+from dokimos.hunting.causes import cause_of
+from dokimos.hunting.reduction import Reducer, ReductionStep
+from dokimos.hunting.specimen import LEAST_MARGIN, LabelProver, margin_of, specimen_of
+from dokimos.hunting.write_up import Reduced, ask_by_itself, exact_values, write_files, write_issue
 from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
 from dokimos.verifiers.base import Verifier
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dokimos.hunt.file_graph import FileGraph, FileNode, Values
+from dokimos.hunting.file_graph import FileGraph, FileNode, Values
 from dokimos.networks.graph import Shape
 
 Rng = np.random.Generator

@@ -16,9 +16,9 @@ import numpy as np
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.core.errors import DokimosError
-from dokimos.hunt.file_graph import FileGraph, NoChange, Values, read_graph
-from dokimos.hunt.random_networks import RANDOM
-from dokimos.hunt.specimen import LabelProver, Specimen
+from dokimos.hunting.file_graph import FileGraph, NoChange, Values, read_graph
+from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import SuiteEntry

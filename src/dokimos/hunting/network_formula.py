@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from dokimos.hunt.file_graph import FileGraph, FileNode, Values, names_in
+from dokimos.hunting.file_graph import FileGraph, FileNode, Values, names_in
 
 #: Networks with more numbers than this are not printed as formulas.
 MOST_NUMBERS = 12

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from dokimos.hunt.file_graph import FileGraph, FileNode, NoChange, Values, names_in
+from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, Values, names_in
 from dokimos.networks.graph import Shape
 
 _ENTRYWISE = names_in(

@@ -14,9 +14,9 @@ import numpy as np
 from onnx import load_from_string
 
 from dokimos.core.errors import DokimosError
-from dokimos.hunt.file_graph import FileGraph, FileNode, NoChange, Values
-from dokimos.hunt.slicing import Removal, Slicer, refitted
-from dokimos.hunt.specimen import Specimen, digits_of
+from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, Values
+from dokimos.hunting.slicing import Removal, Slicer, refitted
+from dokimos.hunting.specimen import Specimen, digits_of
 from dokimos.networks.graph import Shape
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import intermediate_values

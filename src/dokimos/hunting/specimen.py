@@ -15,7 +15,7 @@ from dokimos.checker.check import prove
 from dokimos.core.errors import DokimosError, InputError, InvalidProof
 from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import SearchEffort, claims_of
-from dokimos.hunt.file_graph import FileGraph, NoChange, read_graph
+from dokimos.hunting.file_graph import FileGraph, NoChange, read_graph
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided

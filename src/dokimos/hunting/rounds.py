@@ -28,12 +28,12 @@ from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import append_line, write_whole
 from dokimos.core.readable import size_in_words
-from dokimos.hunt.asking import Wrong
-from dokimos.hunt.bandit import Bandit, Tally
-from dokimos.hunt.causes import tool_name
-from dokimos.hunt.one_finding import reduce_one, wrong_of
-from dokimos.hunt.proven_draws import Kind, draw, kinds
-from dokimos.hunt.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
+from dokimos.hunting.asking import Wrong
+from dokimos.hunting.bandit import Bandit, Tally
+from dokimos.hunting.causes import tool_name
+from dokimos.hunting.one_finding import reduce_one, wrong_of
+from dokimos.hunting.proven_draws import Kind, draw, kinds
+from dokimos.hunting.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Answer, Label, LabelledInstance
