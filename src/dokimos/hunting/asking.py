@@ -14,11 +14,13 @@ from dokimos.campaigns.job import JobTask, log_path, perform
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
+from dokimos.core.files import write_whole
 from dokimos.core.inputs import contained
 from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.suites.instance import Answer, Instance, LabelledInstance
+from dokimos.suites.suite_files import files_of
 from dokimos.verifiers.base import Verifier, log_tail
 from dokimos.verifiers.execution.warm_worker import WarmWorkers
 
@@ -45,7 +47,8 @@ class Asker:
     def open(self) -> Iterator[None]:
         """While the folder is this one's; its processes end with it."""
         with alone_in(self._folder), work_folder(self._folder.absolute()):
-            contained(self._folder, "logs").mkdir(exist_ok=True)
+            for name in ("logs", "truth"):
+                contained(self._folder, name).mkdir(exist_ok=True)
             path = self._folder / "journal.jsonl"
             self._known = {record.job: record for record in read_journal(path)}
             self._workers = WarmWorkers(self._folder.absolute() / "work", most=self.settings.jobs)
@@ -58,8 +61,9 @@ class Asker:
                 finally:
                     self._workers.end()
 
-    def ask(self, instance: Instance) -> RunRecord:
-        """What the tool answers, now or at an earlier time."""
+    def ask(self, labelled: LabelledInstance) -> RunRecord:
+        """What the tool answers, now or at an earlier time; verifiers of ours find the truth beside it."""
+        instance = labelled.instance
         job = job_id(_Asked(instance), self._tool, limits=self._limits, repeat=0)
         if (known := self._known.get(job)) is not None:
             return known
@@ -76,6 +80,9 @@ class Asker:
             origin=self._folder.absolute() / "vnnlib" / f"{instance.name}.vnnlib",
             settings=self.settings,
         )
+        truth = self._folder / "truth" / f"{instance.name}.json"
+        if (text := files_of(labelled).truth) is not None:
+            write_whole(truth, text, what="the truth file")
         log = log_path(self._folder, job)
         record = perform(
             task,
@@ -87,6 +94,7 @@ class Asker:
             cancel=self._cancel,
             workers=self._workers,
         )
+        truth.unlink(missing_ok=True)
         self.asked += 1
         self.cpu_seconds += record.cpu_seconds
         if record.answer.decides:

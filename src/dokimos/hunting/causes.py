@@ -15,6 +15,7 @@ from math import floor, log2, log10
 
 import numpy as np
 
+from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import DokimosError
 from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
 from dokimos.hunting.file_graph import NoChange
@@ -22,6 +23,7 @@ from dokimos.hunting.moves import Move, bypassed, plain_attribute, with_first_co
 from dokimos.hunting.reduction import nudged, oddities
 from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.judging.verdicts import Verdict
+from dokimos.suites.instance import LabelledInstance
 from dokimos.verifiers.base import NO_ATTACK, WARM
 
 #: Weights outside of these sizes are not ordinary.
@@ -106,7 +108,8 @@ def cause_of(
     specimen: Specimen, wrong: Wrong, asker: Asker, prover: LabelProver, margin: Fraction, *, node: str = ""
 ) -> Cause:
     """The cause of the wrong answer to a reduced question, by its controls."""
-    found = (name for name, move in controls(specimen) if _is_right_then(move, wrong, asker, prover))
+    ordinary = _without_oddities(specimen, wrong, asker, prover)
+    found = (name for name, move in controls(ordinary) if _is_right_then(move, wrong, asker, prover))
     needed = dict.fromkeys(found)
     called = asker.verifier.name
     return Cause(
@@ -120,19 +123,33 @@ def cause_of(
     )
 
 
+def _without_oddities(specimen: Specimen, wrong: Wrong, asker: Asker, prover: LabelProver) -> Specimen:
+    """The question with what is odd perturbed, where it stays wrong: another bug must not hide a cause."""
+    for oddity in sorted(oddities(specimen)):
+        found = _answered(partial(nudged, specimen, oddity), wrong, asker, prover)
+        specimen = next((one for one, labelled, record in found if wrong.holds(record, labelled)), specimen)
+    return specimen
+
+
 def _is_right_then(move: Move, wrong: Wrong, asker: Asker, prover: LabelProver) -> bool:
-    """Whether the tool is right once this is neutral: with some threshold for which the label is proven."""
+    """Whether the tool is right once this is neutral: with the first threshold whose label is proven."""
+    for _, labelled, record in _answered(move, wrong, asker, prover):
+        if wrong.crash:
+            return not crash_key(record)
+        return judged(record, labelled).verdict in (Verdict.CORRECT, Verdict.CLIPPED)
+    return False
+
+
+def _answered(
+    move: Move, wrong: Wrong, asker: Asker, prover: LabelProver
+) -> Iterator[tuple[Specimen, LabelledInstance, RunRecord]]:
+    """The answers to what a move makes, with each threshold for which the label is proven."""
     try:
         changed = move()
         for candidate in [changed] if wrong.crash else prover.variants(changed):
-            if wrong.crash:
-                record = asker.ask(candidate.instance)
-                return not crash_key(record)
-            labelled = prover.proven(candidate)
-            if labelled is None:
-                continue
-            verdict = judged(asker.ask(labelled.instance), labelled).verdict
-            return verdict in (Verdict.CORRECT, Verdict.CLIPPED)
+            instance = LabelledInstance(candidate.instance, None)
+            labelled = instance if wrong.crash else prover.proven(candidate)
+            if labelled is not None:
+                yield candidate, labelled, asker.ask(labelled)
     except (NoChange, DokimosError, ValueError, IndexError, KeyError, OverflowError):
-        return False
-    return False
+        return

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from math import floor, log2
+from math import floor, log2, prod
 from typing import TypeVar
 
 import numpy as np
@@ -141,9 +141,20 @@ def bypassed(specimen: Specimen, node: FileNode, name: str) -> Specimen:
     if graph.output == node.output and name == graph.input:
         raise NoChange("no node would be left")
     after = graph.redirected(node.output, name)
-    if graph.shapes[name] == graph.shapes[node.output]:
-        return replace(specimen, graph=after)
-    return replace(specimen, graph=refitted(graph, after).folded())
+    if graph.shapes[name] != graph.shapes[node.output]:
+        after = after if graph.output == node.output else refitted(graph, after).folded()
+    return _with_outputs_of(replace(specimen, graph=after))
+
+
+def _with_outputs_of(specimen: Specimen) -> Specimen:
+    """The property about as many outputs as the network has now, if all that it names are among them."""
+    size, asked = prod(specimen.graph.shapes[specimen.graph.output]), specimen.asked
+    if size == asked.output_size:
+        return specimen
+    named = {j for case in asked.cases for part in case.any_of for one in part for j, _ in one.outputs}
+    if specimen.text is not None or max(named, default=0) >= size:
+        raise NoChange("a constraint is about an output that would be gone")
+    return replace(specimen, asked=_sized(asked, asked.cases, outputs=size))
 
 
 def _frozen(specimen: Specimen, node: FileNode) -> Specimen:
@@ -245,7 +256,7 @@ def plain_attribute(specimen: Specimen, node: FileNode, name: str) -> Specimen:
         weight = graph.constants[node.inputs[1]]
         changed = {node.inputs[1]: np.ascontiguousarray(weight.T) if node.attributes[name] else weight}
     after = graph.with_constants(changed).with_node(node, replace(node, attributes=attributes))
-    return replace(specimen, graph=refitted(graph, after))
+    return _with_outputs_of(replace(specimen, graph=refitted(graph, after)))
 
 
 def fewer_inputs(specimen: Specimen) -> Moves:

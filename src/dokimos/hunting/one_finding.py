@@ -58,7 +58,7 @@ def reduce_one(
     asker = Asker(verifier.warm() or verifier, settings, folder / ASKED)
     start = LabelledInstance(instance, truth)
     with asker.open():
-        record = asker.ask(instance)
+        record = asker.ask(start)
         wrong = wrong_of(record, start)
         if wrong is None or (wanted is not None and wrong != wanted):
             asks = wanted.in_words if wanted else "a wrong answer"
@@ -74,7 +74,7 @@ def reduce_one(
         cpu_seconds, asked = asker.cpu_seconds, asker.asked
     cold = Asker(verifier, settings, folder / f"{ASKED}-cold")
     with cold.open():
-        again = cold.ask(labelled.instance)
+        again = cold.ask(labelled)
         if not wrong.holds(again, labelled):
             raise NotWrong(
                 f"{verifier.name} on {labelled.instance.name}: not {wrong.in_words} once asked cold."

@@ -14,7 +14,7 @@ from dokimos.networks.graph import Shape
 Rng = np.random.Generator
 #: Opset of the files.
 _OPSET = 13
-_ACTIVATIONS = ("Relu", "Relu", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "Abs", "Clip", "Sign", "Sin")
+_ACTIVATIONS = ("Relu", "Relu", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "Clip", "Sign", "Sin")
 
 
 class Drawing:
@@ -186,7 +186,7 @@ def _curved(rng: Rng) -> Drawing:
     drawing = Drawing((1, int(rng.integers(1, 4))), rng)
     for _ in range(int(rng.integers(1, 3))):
         drawing.dense(int(rng.integers(1, 5)))
-        drawing.activation(str(rng.choice(["Sigmoid", "Tanh", "LeakyRelu", "Abs", "Sign", "Clip"])))
+        drawing.activation(str(rng.choice(["Sigmoid", "Tanh", "LeakyRelu", "Sign", "Clip"])))
     drawing.dense(1)
     return drawing
 

@@ -54,6 +54,8 @@ class Reducer:
         self._begun, self._most_seconds = time.process_time(), most_seconds
         self._asker, self._wrong, self._prover, self._seen = asker, wrong, prover, seen
         self._probe: Answer | None = None
+        #: What is odd at the start, and needed there for the wrong answer.
+        self._needed: set[str] = set()
 
     @property
     def _is_out_of_time(self) -> bool:
@@ -68,12 +70,13 @@ class Reducer:
             return None
         else:
             labelled = proven
-        record = self._asker.ask(labelled.instance)
+        record = self._asker.ask(labelled)
         return labelled if self._wrong.holds(record, labelled) else None
 
     def run(self, specimen: Specimen) -> Specimen:
         """The smallest that was found, by all passes in turn until none makes it smaller."""
         self._probe = self._probed(specimen)
+        self._needed = {each for each in oddities(specimen) if not self._stays_wrong(specimen, each)}
         before = None
         while before != specimen.cost:
             before = specimen.cost
@@ -121,7 +124,7 @@ class Reducer:
         for candidate in self._candidates(move):
             try:
                 is_smaller = candidate.cost < specimen.cost
-                if is_smaller and self.is_wrong(candidate) and self._is_same(specimen, candidate):
+                if is_smaller and self.is_wrong(candidate) and self._is_same(candidate):
                     return candidate
             except (NoChange, DokimosError, ValueError, OverflowError):
                 continue
@@ -137,19 +140,23 @@ class Reducer:
         except (NoChange, DokimosError, ValueError, IndexError, KeyError, OverflowError):
             return
 
-    def _is_same(self, before: Specimen, after: Specimen) -> bool:
-        """Whether the probe is answered as before, and what is odd now is not what makes it wrong."""
-        for oddity in sorted(oddities(after) - oddities(before)):
-            if not any(self.is_wrong(each) for each in self._candidates(partial(nudged, after, oddity))):
-                return False
-        return self._probe is None or self._probed(after) == self._probe
+    def _is_same(self, smaller: Specimen) -> bool:
+        """Whether the probe is answered as at the start, and nothing odd is needed that was not needed."""
+        odd = sorted(oddities(smaller) - self._needed)
+        if not all(self._stays_wrong(smaller, each) for each in odd):
+            return False
+        return self._probe is None or self._probed(smaller) == self._probe
+
+    def _stays_wrong(self, specimen: Specimen, oddity: str) -> bool:
+        """Whether the tool is still wrong once what is odd is perturbed."""
+        return any(map(self.is_wrong, self._candidates(partial(nudged, specimen, oddity))))
 
     def _probed(self, specimen: Specimen) -> Answer | None:
         """The answer where every output is unsafe, which is `sat`: whether the input set is lost."""
         if self._wrong.crash or specimen.witness is None:
             return None
         try:
-            answer = self._asker.ask(make_probe(specimen.instance).instance).answer
+            answer = self._asker.ask(make_probe(specimen.instance)).answer
         except DokimosError:
             return None
         return Answer.UNSAT if answer is Answer.UNSAT else Answer.SAT
@@ -178,7 +185,7 @@ def nudged(specimen: Specimen, oddity: str) -> Specimen:
         changed = {}
         for name, values in specimen.graph.floats():
             odd = values == 0 if oddity == "zero weights" else (values != 0) & (np.abs(values) < TINY)
-            size = max(float(np.abs(values).max()), 10 * TINY) * float(_NUDGE)
+            size = max(float(np.abs(values).max(initial=0)) * float(_NUDGE), 10 * TINY)
             near = np.where(values < 0, -1, 1) * (size if oddity == "zero weights" else 2 * TINY)
             changed[name] = np.where(odd, near, values).astype(values.dtype)
         return replace(specimen, graph=specimen.graph.with_constants(changed))

@@ -44,7 +44,7 @@ from dokimos.verifiers.base import NO_ATTACK, Verifier
 _DRAWS = 24
 #: The CPU time that one reduction may take, and how many wrong answers of a kind are made small before they
 #: count as repeats.
-REDUCTION_SECONDS, MOST_ALIKE = 40.0, 2
+REDUCTION_SECONDS, MOST_ALIKE = 30.0, 2
 #: A round is not begun with less disk than this.
 _LEAST_DISK_BYTES = 1 << 30
 _JOURNAL, _ROUND, _FINDINGS, _ASIDE = "hunt.jsonl", "round", "findings", "aside"
@@ -315,7 +315,7 @@ class Hunt:
                 settings=self._settings,
                 wanted=one.wrong,
                 origin=f"{one.kind.name}, round {self.state.rounds}",
-                most_seconds=self._hunting.reduction_seconds,
+                most_seconds=self._hunting.reduction_seconds / (4 if one.wrong.crash else 1),
                 seen=lambda step: self._seen(self.state, f"reducing {name}: {step.numbers} numbers"),
             )
         except DokimosError as error:

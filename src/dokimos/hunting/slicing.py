@@ -280,7 +280,9 @@ def refitted(before: FileGraph, after: FileGraph) -> FileGraph:
     nodes: list[FileNode] = []
     for node in after.nodes:
         old = shapes[node.inputs[0]]
-        if node.op == "Reshape" and node.inputs[0] in known:
+        if node.op == "Reshape" and prod(known.get(node.inputs[0], old)) != prod(shapes[node.output]):
+            if node.inputs[0] not in known:
+                raise NoChange("an image takes another shape")
             new, flat = known[node.inputs[0]], shapes[node.output]
             if prod(old) != prod(flat) or len(flat) != 2 or flat[0] != 1:
                 raise NoChange("an image takes another shape")
