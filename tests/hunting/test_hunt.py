@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,8 +68,8 @@ def test_the_same_seed_draws_the_same() -> None:
     assert names[0] == names[1]
 
 
-def test_networks_of_the_user_are_mutated(copy_of_tiny: Path) -> None:
-    entries = read_suite(copy_of_tiny).entries
+def test_networks_of_the_user_are_mutated(tmp_path: Path, copy_of_tiny: Callable[[Path], Path]) -> None:
+    entries = read_suite(copy_of_tiny(tmp_path / "suite")).entries
     kind = Kind(MUTATION, entries[0].name)
     assert kind in kinds(entries)
     found = [one for seed in range(4) for one in draw(kind, rng(seed), entries)]
@@ -110,7 +111,9 @@ def replace_form(**changes: object) -> FindingForm:
     return FindingForm(**{**{name: getattr(FORM, name) for name in FORM.__struct_fields__}, **changes})  # type: ignore[arg-type]
 
 
-def hunt(folder: Path, *, rounds: int, bug: str = "attacking-relu-intercept", **settings: float) -> HuntState:
+def hunt(
+    folder: Path, *, rounds: int, bug: str = "attacking-relu-intercept", **settings: float
+) -> HuntState:
     hunting = HuntSettings(rounds=rounds, draws=2, **settings)  # type: ignore[arg-type]
     limits = RunSettings(timeout_seconds=20, cpu_seconds=5)
     return Hunt([find(f"planted={bug}")], out=folder, settings=limits, hunting=hunting).run()
