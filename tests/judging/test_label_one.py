@@ -18,7 +18,7 @@ from tests.scripting import relu_network
 def test_a_fault_of_ours_is_told_beside_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(instance: object, *, seconds: float, so_far: Callable[[LabelFinding], None]) -> LabelFinding:
+    def fail(instance: object, *, so_far: Callable[[LabelFinding], None], **_: object) -> LabelFinding:
         so_far(LabelFinding(nearest=0.25))
         raise ZeroDivisionError("by\nchance")
 

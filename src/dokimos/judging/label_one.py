@@ -1,7 +1,8 @@
-"""Labels an instance: `python -m dokimos.judging.label_one RESULT SECONDS NAME NETWORK PROPERTY`.
+"""Labels an instance: `python -m dokimos.judging.label_one RESULT SECONDS NAME NETWORK PROPERTY [OPEN]`.
 
-Writes what is known to RESULT after each stage, so that findings survive if the process is killed. It can
-also label one after another (see `warm_queries.py`).
+OPEN is the record of an earlier search, which goes on from there. Writes what is known to RESULT after each
+stage, so that findings survive if the process is killed. It can also label one after another (see
+`warm_queries.py`).
 """
 
 from __future__ import annotations
@@ -10,16 +11,38 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dokimos.core.errors import InputError, UnsupportedOp
+from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.core.files import write_whole
 from dokimos.core.parallel import keep_freed_memory
-from dokimos.core.strict_json import write
+from dokimos.core.strict_json import read, write
 from dokimos.engine.label import LabelFinding, find_label
+from dokimos.engine.open_cover import KEPT, OpenCover
 from dokimos.judging.checked_entry import fault
-from dokimos.suites.entry import read_content
+from dokimos.suites.entry import read_content, read_text
 from dokimos.suites.instance import Instance
 from dokimos.suites.suite_files import dump_truth
 from dokimos.verifiers.runners.warm_queries import serve
+
+
+@dataclass(frozen=True)
+class OpenForm:
+    """The record of an instance that stays open: the files and the version that it is about, the budget,
+    and the findings. `search` is what the next search goes on from.
+    """
+
+    network_sha256: str
+    property_sha256: str
+    dokimos: str
+    budget_seconds: float
+    reason: str
+    nearest: float | None
+    bound: float | None
+    search: OpenCover | None = None
+
+
+def read_open_form(path: Path) -> OpenForm:
+    """Read the record of an open instance. Raises UnreadableFile."""
+    return read(read_text(path), OpenForm, file=path, what="a record of an open instance")
 
 
 @dataclass(frozen=True)
@@ -36,12 +59,13 @@ class ProcessFinding:
     reason: str = ""
     nearest: float | None = None
     bound: float | None = None
+    search: OpenCover | None = None
     is_over: bool = False
     is_unreadable: bool = False
     is_fault: bool = False
 
 
-def main(result: str, seconds: str, name: str, network: str, property_: str) -> None:
+def main(result: str, seconds: str, name: str, network: str, property_: str, earlier: str = "") -> None:
     """Search, and write what is known after each stage."""
     place, known = Path(result), ProcessFinding()
 
@@ -52,12 +76,16 @@ def main(result: str, seconds: str, name: str, network: str, property_: str) -> 
 
     try:
         instance = Instance(name, read_content(Path(network)), read_content(Path(property_)))
-        found = find_label(instance, seconds=float(seconds), so_far=keep)
+        kept = read_open_form(Path(earlier)).search if earlier else None
+        found = find_label(instance, seconds=float(seconds), so_far=keep, kept=kept)
         finding = _written(found, is_over=True)
     except UnsupportedOp as error:
         finding = ProcessFinding(reason=str(error), is_over=True)
     except InputError as error:
-        finding = ProcessFinding(reason=str(error), is_over=True, is_unreadable=True)
+        reason = str(error)
+        if isinstance(error, UnreadableFile) and error.place.file == KEPT:
+            reason = f"{earlier}: {reason}; remove the file to search anew"
+        finding = ProcessFinding(reason=reason, is_over=True, is_unreadable=True)
     except Exception as error:  # a bug, of which the caller tells; what had been found stays
         finding = replace(known, reason=fault(error), is_fault=True)
     write_whole(place, write(finding))
@@ -66,7 +94,7 @@ def main(result: str, seconds: str, name: str, network: str, property_: str) -> 
 def _written(found: LabelFinding, *, is_over: bool) -> ProcessFinding:
     origin = {"labelled_by": found.by}
     truth = "" if found.truth is None else dump_truth(found.truth, origin=origin)
-    return ProcessFinding(truth, found.by, found.reason, found.nearest, found.bound, is_over)
+    return ProcessFinding(truth, found.by, found.reason, found.nearest, found.bound, found.search, is_over)
 
 
 if __name__ == "__main__":
