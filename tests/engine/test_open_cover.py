@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache
 from itertools import count
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,13 +32,19 @@ LOOKS = {"inputs": 4, "units": 75}
 
 
 @cache
-def instance() -> tuple[Network, Property]:
+def files() -> tuple[bytes, bytes]:
     """Two questions, each of two constraints, whose proofs take some cuts."""
     small = SmallReluNetwork.draw(np.random.default_rng(5), sizes=(2, 10, 10, 2))
     lifted = small.lifted(2 - small.grid_minimum())
     unsafe = "(or (and (<= Y_0 Y_1) (<= Y_0 50.0)) (and (<= Y_0 Y_1) (<= Y_0 60.0)))"
-    asked = question([(-float(lifted.radius), float(lifted.radius))] * 2, 2, unsafe)
-    return read_onnx(lifted.instance().network_file), read_vnnlib(asked, file="p")
+    radius = float(lifted.radius)
+    return lifted.instance().network_file, question([(-radius, radius)] * 2, 2, unsafe)
+
+
+@cache
+def instance() -> tuple[Network, Property]:
+    network, asked = files()
+    return read_onnx(network), read_vnnlib(asked, file="p")
 
 
 def ended(mode: str, looks: float, kept: OpenCover | None = None) -> tuple[LinearFinding, OpenCover | None]:
@@ -99,7 +105,8 @@ def test_whatever_is_said_to_be_closed_is_proven_anew(mode: str) -> None:
 
 def _paths(tree: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The cuts above each leaf."""
-    found, pending = [], [()]
+    found: list[tuple[int, ...]] = []
+    pending: list[tuple[int, ...]] = [()]
     for entry in tree:
         path = pending.pop()
         if entry == LEAF:
@@ -109,7 +116,7 @@ def _paths(tree: tuple[int, ...]) -> list[tuple[int, ...]]:
     return found
 
 
-def last(**changes: object) -> Callable[[OpenCover], OpenCover]:
+def last(**changes: Any) -> Callable[[OpenCover], OpenCover]:
     """A change of the last question."""
 
     def change(kept: OpenCover) -> OpenCover:
@@ -140,7 +147,7 @@ WRONG: dict[str, Callable[[OpenCover], OpenCover]] = {
     "multipliers without cuts": last(multipliers=pack(b"1234567")),
     "too few scales": lambda kept: replace(kept, scales=pack(b"1234567")),
 }
-WRONG_UNITS = {
+WRONG_UNITS: dict[str, Callable[[OpenCover], OpenCover]] = {
     "no lines": last(lines=""),
     "negative": lambda kept: last(multipliers=_filled(kept, -1.0))(kept),
     "not a number": lambda kept: last(multipliers=_filled(kept, nan))(kept),

@@ -148,6 +148,7 @@ class BranchAndBound:
                     children = self._split(left) if self._effort.end is None else left
                     for child in children:
                         heapq.heappush(queue, (*self._order(child), child))
+                    self._effort.pause()
                 was_partial = bool(self._proven_nodes)
                 data, failed = self._proven()
                 if not failed and was_partial:  # facts depend on which leaves are looked at together

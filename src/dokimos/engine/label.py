@@ -50,31 +50,34 @@ class LabelFinding:
     search: OpenCover | None = None
 
 
+def _ignore(_: LabelFinding) -> None:
+    """Whoever asks for nothing on the way."""
+
+
 def find_label(
     instance: Instance,
     *,
     seconds: float,
-    so_far: Callable[[LabelFinding], None] | None = None,
+    so_far: Callable[[LabelFinding], None] = _ignore,
     kept: OpenCover | None = None,
 ) -> LabelFinding:
     """Attack, then prove, until the instance has a label or the time is up.
 
-    `so_far` is called with what is known after each stage. The proof goes on from what is `kept` of an
-    earlier search. Raises InputError if a file cannot be read, or the property, or what is kept, does not
-    fit the network.
+    `so_far` is called with what is known after each stage, and now and then in the last. The proof goes on
+    from what is `kept` of an earlier search. Raises InputError if a file cannot be read, or the property, or
+    what is kept, does not fit the network.
     """
     network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
     require_fit(network, asked)
-    search = _LabelSearch(instance, network, asked, seconds, kept)
+    search = _LabelSearch(instance, network, asked, seconds, so_far, kept)
     for stage in (
         search.look_first,
         search.attack,
         search.branch_and_bound,
     ):
         stage()
-        if so_far is not None:
-            so_far(search.found)
+        so_far(search.found)
         if search.found.truth is not None:
             break
     return search.found
@@ -89,11 +92,13 @@ class _LabelSearch:
         network: Network,
         asked: Property,
         seconds: float,
+        so_far: Callable[[LabelFinding], None],
         kept: OpenCover | None,
     ) -> None:
         self._instance, self._network, self._asked, self._kept = instance, network, asked, kept
         self._began, self._seconds = time.process_time(), seconds
         self._why: list[str] = []
+        self._so_far = so_far
         self.found = LabelFinding()
 
     def _left(self) -> float:
@@ -133,7 +138,11 @@ class _LabelSearch:
         """Cuts of inputs or units, and linear bounds: for every operator that has lines."""
         from dokimos.engine.linear import LinearSearch
 
-        effort = SearchEffort(_LINEAR_SHARE * self._left())
+        def save() -> None:
+            if (kept := search.open_cover()) is not None:
+                self._so_far(replace(self.found, search=kept))
+
+        effort = SearchEffort(_LINEAR_SHARE * self._left(), save=save)
         settles = partial(self._settle, by="branch and bound")
         try:
             search = LinearSearch(self._network, self._asked, effort, settles, kept=self._kept)

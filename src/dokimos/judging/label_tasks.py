@@ -84,7 +84,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
             _open_path(task.folder, entry.name).unlink(missing_ok=True)
             return _labelled(entry, load_truth(found.truth, file=str(entry.truth_path)), by=found.by)
         if found.is_over and not found.is_unreadable:
-            _keep_open(task, found if kept is None else _with_earlier(found, kept))
+            _keep_open(task, found)
     except InputError as error:
         return LabelOutcome(entry.name, entry.family, reason=str(error), is_unreadable=True)
     return LabelOutcome(
@@ -113,7 +113,9 @@ def _open_path(folder: Path, name: str) -> Path:
 
 
 def _keep_open(task: LabelTask, found: ProcessFinding) -> None:
-    entry = task.entry
+    """Record what was found, and what only earlier searches have, or this one before it was ended."""
+    entry, kept = task.entry, read_open(task.folder, task.entry)
+    found = found if kept is None else _with_earlier(found, kept)
     form = OpenForm(
         entry.network_sha256,
         entry.property_sha256,
@@ -166,10 +168,12 @@ def _search(task: LabelTask, kept: OpenForm | None) -> ProcessFinding:
     that was killed is not, and is tried again next time.
     """
     entry, budget = task.entry, task.budget_seconds
-    files = [str(entry.network_path.absolute()), str(entry.property_path.absolute())]
-    if kept is not None and kept.search is not None:
+    record = _open_path(task.folder, entry.name)
+    files = [str(path.absolute()) for path in (entry.network_path, entry.property_path, record)]
+    if kept is None:  # what there may be is about other files, or of another version
+        record.unlink(missing_ok=True)
+    elif kept.search is not None:
         budget -= kept.budget_seconds
-        files.append(str(_open_path(task.folder, entry.name).absolute()))
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
         result = Path(folder, "query", "result.json")
         outcome = ask_module(
