@@ -64,8 +64,8 @@ def find_label(
     """Attack, then prove, until the instance has a label or the time is up.
 
     `so_far` is called with what is known after each stage, and now and then in the last. The proof goes on
-    from what is `kept` of an earlier search. Raises InputError if a file cannot be read, or the property, or
-    what is kept, does not fit the network.
+    from what is `kept` of an earlier search. Raises InputError if a file cannot be read, or if the property
+    or what is kept does not fit the network.
     """
     network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
