@@ -148,8 +148,8 @@ LIMITS = {
     # 57,000 and 400, and what came since: the proofs `linear` and `trees`, and their searches (2,500);
     # readers of boosted trees and pipelines, laws on numbers, `monotone`, laws as objects (2,200); suites
     # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (650);
-    # the knobs of the published grid (350).
-    "lines of code": (0, 64_300),
+    # the knobs of the published grid (350); a search that is kept and goes on (250).
+    "lines of code": (0, 64_550),
     "modules": (0, 440),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
