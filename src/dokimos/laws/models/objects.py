@@ -37,7 +37,7 @@ from dokimos.laws.models.tested_model import (
     estimator_classes,
     network_classes,
 )
-from dokimos.laws.models.trees import Ensemble, NotRead
+from dokimos.laws.models.trees import Damaged, Ensemble, NotRead
 
 # Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies
 
@@ -131,6 +131,8 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         if steps:
             return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
         trees, stages = _trees(given, booster)
+    except Damaged as problem:
+        raise InputError(f"{model.name}: is damaged: {problem}.") from None
     except NotRead as reason:
         return replace(model, unread=str(reason))
     columns = plain_columns(trees.names, domain, name=model.name)
