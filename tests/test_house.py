@@ -150,13 +150,14 @@ LIMITS = {
     # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (650);
     # the knobs of the published grid (350); graph networks (180); suites of suites (100); editions of a
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
-    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250).
-    "lines of code": (0, 69_000),
-    "modules": (0, 464),
+    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on, and programs
+    # of parts that are made once (330); what the branches of a day add up to (100).
+    "lines of code": (0, 69_250),
+    "modules": (0, 465),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
-    # A hunt draws, proves, asks and judges: it imports from ten rooms.
-    "rooms that import from others, in pairs": (0, 81),
+    # A hunt draws, proves, asks and judges: it imports from ten rooms, and the commands from it.
+    "rooms that import from others, in pairs": (0, 82),
     "lines of a module (median)": (90, 200),
     "lines of a function (9 of 10)": (0, 22),
     "complexity": (0, 25),
