@@ -27,6 +27,7 @@ APART = {
     *(
         "dials",
         "disjuncts",
+        "message-passing",
         "ops",
         "parity-lock",
         "relaxations",

@@ -210,6 +210,13 @@ class BranchAndBound:
         """How much of the tree is closed, where each side of a cut is half of what was cut."""
         return 1.0 - sum(2.0 ** -self._tree.depths[part.node] for _, _, part in self._queue)
 
+    @property
+    def undecided(self) -> int:
+        """How many units are neither on nor off all over the box, as far as is known."""
+        bounded = self._question.bounded
+        arguments = {self._fast.argument[name][0] for name in self._fast.argument}
+        return sum(len(bounded.undecided(name, bounded.facts[name])) for name in arguments)
+
     def _start(self) -> list[OpenPart]:
         """The whole box."""
         box, none = self._question.box, np.zeros(0, np.float32)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,9 +29,13 @@ if TYPE_CHECKING:
     from dokimos.engine.branch_and_bound import BranchAndBound, Closed
     from dokimos.engine.fast_walk import FastWalk
 
-#: Up to so many inputs with some width are cut; beyond, units are. With few inputs both are tried, for so
-#: many nodes, and the one that closes more goes on.
+#: Up to so many inputs with some width are cut; beyond, units are. With few inputs both are, in turns that
+#: begin with so many nodes and double.
 FEW_INPUTS, FIRST_CUTS_OF_INPUTS, FIRST_CUTS_OF_UNITS = 12, 1500, 300
+#: A cover by units may be this large if all of them are cut: it is looked for before turns are taken.
+SMALL_COVER = 8192
+#: So many cuts of inputs take the time of one cut of units; what has closed more has so much more time.
+CUTS_OF_INPUTS, PREFERENCE = 40, 4
 
 Points = NDArray[np.float32]
 #: Whether a point is a counterexample, exactly.
@@ -130,15 +133,27 @@ class LinearSearch:
 
         by_units = self._search(box, question, start, self._effort, cuts_inputs=False)
         try:
-            closed = by_units.run(FIRST_CUTS_OF_UNITS if few else inf)
-            if by_inputs is None or closed.is_over or by_units.closed_share > by_inputs.closed_share:
-                return self._finding(closed if closed.is_over else by_units.run())
+            return self._finding(by_units.run() if by_inputs is None else self._turns(by_inputs, by_units))
         except NothingToCut:
             if by_inputs is None:
                 return LinearFinding(
                     None, float(slack or NOTHING), reason="a part of the box is too close to call"
                 )
         return self._finding(by_inputs.run())
+
+    def _turns(self, by_inputs: BranchAndBound, by_units: BranchAndBound) -> Closed:
+        """Cuts of units and of inputs by turns. Neither says early whether it ends: of what is left, a thin
+        slice may need more cuts than all that is closed."""
+        whole = 2.0 ** (by_units.undecided + 1)
+        closed = by_units.run(whole if whole <= SMALL_COVER else FIRST_CUTS_OF_UNITS)
+        turn = FIRST_CUTS_OF_INPUTS
+        while not closed.is_over and self._effort.end is None:
+            turn *= 2
+            prefers_inputs = by_inputs.closed_share >= by_units.closed_share
+            closed = by_inputs.run(turn * (PREFERENCE if prefers_inputs else 1))
+            if not closed.is_over and self._effort.end is None:
+                closed = by_units.run(turn * (1 if prefers_inputs else PREFERENCE) / CUTS_OF_INPUTS)
+        return closed
 
     def _search(
         self,
