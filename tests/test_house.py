@@ -149,8 +149,8 @@ LIMITS = {
     # readers of boosted trees and pipelines, laws on numbers, `monotone`, laws as objects (2,200); suites
     # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (650);
     # the knobs of the published grid (350); graph networks (180); Where, ScatterND, suites of suites,
-    # rounding in splits (100).
-    "lines of code": (0, 64_580),
+    # rounding in splits, records of what planted bugs answer (180).
+    "lines of code": (0, 64_660),
     "modules": (0, 442),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
