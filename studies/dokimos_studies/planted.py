@@ -7,7 +7,7 @@ all of them unless given. An attacker has two rows: with its attack, and with it
 only where there is a counterexample, since it replays what it says and can be wrong nowhere else. SUITE is
 the name of a shipped suite, or a folder with the name of one.
 
-What was answered is kept in --records FILE, a line each, so that an interrupted command goes on where it
+What was answered is kept in --records FILE, a line each, so that an interrupted command continues where it
 stopped. With --every, each bug runs on every instance that is labelled `sat` instead: on how many of them
 it is caught, and which the others are; --bug chooses bugs by name.
 """
