@@ -173,7 +173,7 @@ def test_a_side_of_a_cut_is_bounded_no_worse_than_the_whole(monkeypatch: pytest.
         engine = LinearSearch(network, asked, SearchEffort(60.0), few_inputs=0)
         question, start = engine._root(box, conjunction)
         tree = engine._search(box, question, start, SearchEffort(60.0), cuts_inputs=False)
-        (whole,) = tree._start()
+        _, (whole,), _ = tree._start()
         assert tree._bound([whole])
         known = tree._value(whole)
         for _, cut in tree._candidates([whole]):
