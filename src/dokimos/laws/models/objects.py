@@ -25,7 +25,7 @@ from dokimos.laws.models.estimators import (
     placed_trees,
     plain_columns,
 )
-from dokimos.laws.models.layers import AFFINE, Layers, exported, layers_of, of_records, written
+from dokimos.laws.models.layers import AFFINE, Layers, exported, layers_of, link_of, of_records, written
 from dokimos.laws.models.pipelines import Made, made_of, trees_of_records
 from dokimos.laws.models.scikit import native_predict, read_scikit
 from dokimos.laws.models.tested_model import (
@@ -126,7 +126,9 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
     steps = given.steps if type(given).__name__ == "Pipeline" and hasattr(given, "steps") else []
     last = steps[-1][1] if steps else given
     if booster is None and (hasattr(last, "coefs_") or getattr(last, "coef_", None) is not None):
-        return _as_network(model, lambda layout: written(_layers(given, last, hand, layout)), domain)
+        return _as_network(
+            model, lambda layout: written(_layers(given, last, hand, layout), link_of(last)), domain
+        )
     try:
         if steps:
             return replace(model, made_of=_behind(given, hand, domain), original=model.scores)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def _tested(start: LawDecision, reason: str) -> LawDecision:
 
 def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Deadline) -> LawDecision:
     closer = stated.closer
-    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    decided = closer.decided if isinstance(closer, NetworkCloser) else None
     replay = CaseReplay(plan, start.model, stated.question, decided)
     tables = CaseTables(stated.question, stated.scores)
     steps = _Steps(start.settings, stated, tables, confirms(replay, stated), deadline)
@@ -127,7 +128,8 @@ class _Steps:
         while (left := self.deadline.left - last) > 0:
             yield from self._falsified(min(turn, left), draws=False, guided=True)
             until = Deadline.after(min(_LONGER * turn, max(0.0, self.deadline.left - last)))
-            yield "linear bounds of copies", copies.search(self.confirms, until)
+            if find_spec("torch") is not None:
+                yield "linear bounds of copies", copies.search(self.confirms, until)
             turn *= _LONGER
         yield "branch and bound", self._zones(closer, None)
 
