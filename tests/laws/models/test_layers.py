@@ -135,14 +135,16 @@ def test_classes_have_names_and_regressors_give_numbers() -> None:
     numbers = frame[["income", "age"]]
     named = np.where(target, "yes", "no")
     filled = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    perceptron = MLPRegressor(hidden_layer_sizes=3, solver="lbfgs", max_iter=500, random_state=2)
+    scaled = make_pipeline(StandardScaler(), perceptron)
     of_names = '!(d1 == "yes" && d2 == "no")', '!(d1 == "no" && d2 == "yes")'
     of_numbers = "d1 <= d2 + 0.001", "d2 <= d1 + 0.001"
     for model, answers, laws in (
         (LogisticRegression(), named, of_names),
         (filled, named, of_names),
         (LinearRegression(), frame.income - 0.5 * frame.age, of_numbers),
-        (PoissonRegressor(max_iter=20), frame.income + 1.0, ("d1 <= d2", "d2 <= d1")),
-        (MLPRegressor(3, solver="lbfgs", max_iter=50, random_state=2), frame.income, of_numbers),
+        (make_pipeline(StandardScaler(), PoissonRegressor()), frame.income + 1.0, ("d1 <= d2", "d2 <= d1")),
+        (scaled, frame.income, of_numbers),
     ):
         model.fit(numbers, answers)
         found = [

@@ -173,8 +173,10 @@ def _expect_faithful_layers(
         return found if len(found[0]) > 1 else _LINKS[link](found)
 
     def decided(rows: NDArray[Any]) -> NDArray[Any]:
-        found = largest(linked(rows))
-        return found if reach.classes == 1 else np.array(reach.labels, dtype=object)[found]
+        if reach.classes > 1:
+            return np.array(reach.labels, dtype=object)[largest(reach.scores(rows))]
+        ours, theirs = linked(rows)[:, 0], np.asarray(model.predict(rows)).astype(np.float64)
+        return np.where([are_close(*pair) for pair in zip(theirs, ours, strict=True)], theirs, ours)
 
     expect_same_decisions(
         model.predict,

@@ -35,8 +35,8 @@ _DRAWING_SHARE, _TURNS_SHARE = 0.1, 0.8
 _FIRST_TURN, _LONGER = 1.0, 3.0
 #: How many tests are made of a model that cannot be read.
 _TESTS = 20_000
-#: The most zones of a proof that is tried before the guided search.
-_SHORT = 300
+#: The most zones of a proof that is tried after a few batches of draws, and before the guided search.
+_FEW, _SHORTEST, _SHORT = 2, 8, 300
 
 
 def verify_law(
@@ -119,28 +119,35 @@ class _Steps:
         yield search_trees(closer.statement(), self.confirms, self.deadline, draws)
 
     def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
-        """All cases or draws, a search for a short proof; then a guided search and linear bounds of copies,
-        in turns that grow longer; at last a search for a long proof."""
-        yield from self._falsified(_DRAWING_SHARE * self.deadline.left, draws=True, guided=False)
+        """A few draws and zones, all cases or more draws, a search for a short proof; then a guided search
+        and linear bounds of copies, in turns that grow longer; at last a search for a long proof."""
+        draws = falsifying(self.tables, self.confirms, np.random.default_rng(self.settings.seed))
+        share = Deadline.after(_DRAWING_SHARE * self.deadline.left)
+        for number, found in enumerate(draws):
+            if number == _FEW:
+                yield "bounds on zones", self._zones(closer, _SHORTEST)
+            if found is not None:
+                yield found.step, SearchEnd(case=found.case)
+            if share.is_over:
+                break
         yield "bounds on zones", self._zones(closer, _SHORT)
         copies, turn = CopiesOfNetwork(closer), _FIRST_TURN
         last = (1 - _TURNS_SHARE) * self.deadline.left
         while (left := self.deadline.left - last) > 0:
-            yield from self._falsified(min(turn, left), draws=False, guided=True)
+            yield from self._guided(min(turn, left))
             until = Deadline.after(min(_LONGER * turn, max(0.0, self.deadline.left - last)))
             if find_spec("torch") is not None:
                 yield "linear bounds of copies", copies.search(self.confirms, until)
             turn *= _LONGER
         yield "branch and bound", self._zones(closer, None)
 
-    def _falsified(self, seconds: float, *, draws: bool, guided: bool) -> Iterator[tuple[str, SearchEnd]]:
+    def _guided(self, seconds: float) -> Iterator[tuple[str, SearchEnd]]:
         found = falsify(
             self.tables,
             self.confirms,
             seed=self.settings.seed,
             deadline=Deadline.after(seconds),
-            draws=draws,
-            guided=guided,
+            draws=False,
         )
         if found is not None:
             yield found.step, SearchEnd(case=found.case)
