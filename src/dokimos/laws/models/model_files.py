@@ -25,6 +25,7 @@ from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.onnx_ml import has_ml, read_ml
 from dokimos.laws.models.tested_model import (
     ClassScores,
     Model,
@@ -35,7 +36,6 @@ from dokimos.laws.models.tested_model import (
     encoding_of,
     network_classes,
 )
-from dokimos.laws.models.onnx_ml import has_ml, read_ml
 from dokimos.laws.models.trees import Ensemble, NotRead, read_trees
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import Replayer, load_session, reason_of

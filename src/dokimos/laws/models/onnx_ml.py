@@ -1,7 +1,7 @@
 """What skl2onnx and onnxmltools export: operators of ai.onnx.ml, read as trees or as plain networks.
 
-The arithmetic is that of onnxruntime on one thread: thresholds and sums in float32, tree after tree, the base
-last. What is read is compared with a run of the file before it is used.
+The arithmetic is that of onnxruntime on one thread: thresholds and sums in float32, tree after tree, the
+base last. What is read is compared with a run of the file before it is used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Graph:
 
     def _main(self) -> onnx.NodeProto:
         """The operator that decides, behind those that pass on what it gives."""
-        node = self.made.get(self.graph.output[0].name)
+        node: onnx.NodeProto | None = self.made.get(self.graph.output[0].name)
         while node is not None and node.op_type in _PASSING and node.input[0] in {*self.made, *self.known}:
             if node.op_type == "ArrayFeatureExtractor":
                 if node.input[0] not in self.known:
@@ -131,7 +131,11 @@ class _Graph:
         if node.op_type == "Concat" and len(node.input) == 2:
             second = self.made[node.input[1]]
             first = self.made[node.input[0]]
-            if second.op_type == "Sigmoid" and first.op_type == "Sub" and first.input[1] == second.output[0]:
+            if (
+                second.op_type == "Sigmoid"
+                and first.op_type == "Sub"
+                and first.input[1] == second.output[0]
+            ):
                 one = self.known.get(first.input[0])
                 if one is not None and (numpy_helper.to_array(one) == 1).all():
                     return second.input[0], True
@@ -139,7 +143,7 @@ class _Graph:
 
     def _plain(self, cut: str) -> bytes:
         """The part of the graph that makes a tensor, by operators of ONNX alone."""
-        needed, nodes = {cut}, []
+        needed, nodes = {cut}, list[onnx.NodeProto]()
         for node in reversed(self.graph.node):
             if needed & set(node.output):
                 needed |= set(node.input)
@@ -285,7 +289,8 @@ def _tree(
     count: int,
 ) -> DecisionTree:
     """One tree, its nodes in an order in which children come after their parent."""
-    order, pending, place = [], [next(iter(nodes))], {}
+    order: list[int] = []
+    pending, place = [next(iter(nodes))], dict[int, int]()
     while pending:
         node = pending.pop()
         if node in place:

@@ -142,7 +142,7 @@ def _state_network(plan: LawPlan, model: Model, content: bytes) -> StatedLaw:
     question = translate(plan, None if outputs == 1 else labels)
     if link and outputs == 1:
         question = replace(question, limits=tuple(of_scores(each, link) for each in question.limits))
-    is_whole = content == given_content
+    is_whole = content == given_content and model.class_scores is None
     reach = NetworkReach(content, layout, name=model.name, labels=labels, is_whole=is_whole)
     _expect_faithful_layers(reach, model, layout, data, link)
     exact = NetworkCloser(question, reach, np.zeros(reach.classes))
@@ -174,7 +174,7 @@ def _expect_faithful_layers(
 
     def decided(rows: NDArray[Any]) -> NDArray[Any]:
         if reach.classes > 1:
-            return np.array(reach.labels, dtype=object)[largest(reach.scores(rows))]
+            return np.asarray(np.array(reach.labels, dtype=object)[largest(reach.scores(rows))])
         ours, theirs = linked(rows)[:, 0], np.asarray(model.predict(rows)).astype(np.float64)
         return np.where([are_close(*pair) for pair in zip(theirs, ours, strict=True)], theirs, ours)
 
