@@ -91,7 +91,7 @@ def _leave_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _starting(function: Callable[..., Any]) -> Iterator[None]:
+def starting(function: Callable[..., Any]) -> Iterator[None]:
     """While a process is asked for: it will not run the program that asks, unless the function is in it.
 
     multiprocessing would run it again, under another name: a script without `if __name__ == "__main__"`
@@ -133,7 +133,7 @@ class _Pool:
 
     def submit(self, item: object) -> Future[Any]:
         """Call the function with this item, in a process that may have to be started for it."""
-        with _starting(self.function), _no_interrupt():
+        with starting(self.function), _no_interrupt():
             others = set(multiprocessing.active_children())
             future = self.executor.submit(self.function, item)
             self.workers |= set(multiprocessing.active_children()) - others
@@ -149,8 +149,8 @@ class _Pool:
 def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Future[R]]:
     """A new pool, and the call with the first item.
 
-    multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after its
-    connections have ended: whoever asks in between is refused, and asks again.
+    multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after
+    its connections have ended: whoever asks in between is refused, and asks again.
     """
     deadline = time.monotonic() + _SERVER_SECONDS
     while True:
