@@ -56,6 +56,9 @@ def with_splits(tree: DecisionTree, splits: Mapping[int, CategorySplit]) -> Deci
     for node, ranges in chains.items():
         sides = {True: int(start[tree.left[node]]), False: int(start[tree.right[node]])}
         goes = splits[node].missing_left
+        if len(ranges) == 1:  # no category is listed
+            left[start[node]] = right[start[node]] = sides[ranges[0][1]]
+            missing[start[node]] = False
         for k, (end, is_left) in enumerate(ranges[:-1]):
             own = int(start[node]) + k
             at[own], left[own] = end, sides[is_left]

@@ -143,7 +143,7 @@ class NetworkReach:
         return found
 
     def score_ends(self, columns: Sequence[Number]) -> tuple[Fraction, Fraction]:
-        """Exact bounds of the single score of a record, as close as can be had."""
+        """Exact bounds of the single score of a record, the closest that are known."""
         values = [Fraction(each) for each in columns]
         *_, closest = enclosures(self.network, values)
         return Fraction(closest.lower[0]), Fraction(closest.upper[0])
