@@ -187,6 +187,38 @@ def without_link(content: bytes) -> tuple[bytes, str]:
     return content, _ORDERED.get(last.op_type, "")
 
 
+def shaped_like(content: bytes, given: bytes) -> bytes:
+    """A network with the names of the input and the output of another, its batch, and its last softmax.
+
+    Where the two do not have as many inputs and outputs in as many dimensions, nothing is changed.
+    """
+    made, model = (onnx.ModelProto.FromString(each) for each in (content, given))
+    constants = {each.name for each in model.graph.initializer}
+    wanted = [[each for each in model.graph.input if each.name not in constants], [*model.graph.output]]
+    own = [[*made.graph.input], [*made.graph.output]]
+    sizes = [[len(e.type.tensor_type.shape.dim) for side in both for e in side] for both in (own, wanted)]
+    last = next((node for node in model.graph.node if wanted[1][0].name in node.output), None)
+    if sizes[0] != sizes[1] or len(sizes[0]) != 2:
+        return content
+    if last is not None and last.op_type in _OF_ALL and without_link(given)[0] != given:
+        ending = made.graph.node.add()
+        ending.CopyFrom(last)
+        ending.input[:], ending.output[:] = [own[1][0].name], [f"{own[1][0].name}.last"]
+        own[1][0].name = ending.output[0]
+    names = {ours.name: theirs.name for (ours,), (theirs,) in zip(own, wanted, strict=True)}
+    taken = {name for node in made.graph.node for name in (*node.input, *node.output)} - names.keys()
+    if len(set(names.values())) < 2 or taken & set(names.values()):
+        return content
+    for node in made.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for (ours,), (theirs,) in zip(own, wanted, strict=True):
+        ours.name = theirs.name
+        ours.type.tensor_type.shape.dim[0].CopyFrom(theirs.type.tensor_type.shape.dim[0])
+    changed: bytes = made.SerializeToString()
+    return changed
+
+
 def thresholded(content: bytes, threshold: float) -> bytes:
     """A network of one score s as one of two: 0 and s − threshold, which is the larger where s is above."""
     model = onnx.ModelProto.FromString(content)
