@@ -16,11 +16,13 @@ from sklearn.linear_model import (
     PoissonRegressor,
     RidgeClassifier,
     SGDClassifier,
+    SGDOneClassSVM,
     TweedieRegressor,
 )
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PowerTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.pools import data_of
@@ -120,6 +122,8 @@ def test_what_is_not_read_is_said() -> None:
     numbers = frame[["income", "age"]]
     domain = Domain.from_frame(numbers)
     for model, answers, said in (
+        (SVC(kernel="linear"), np.arange(len(frame)) % 3, "votes between pairs"),
+        (SGDOneClassSVM(), None, "not a kind of model whose inside"),
         (TweedieRegressor(power=1.5), frame.income + 1.0, "what it makes of the last layer"),
         (MLPClassifier((3,), activation="tanh", max_iter=5), target, "activation='relu'"),
         (make_pipeline(MinMaxScaler(clip=True), LogisticRegression()), target, "is not linear"),

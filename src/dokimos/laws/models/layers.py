@@ -26,6 +26,11 @@ AFFINE = (
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "OneHotEncoder", "OrdinalEncoder"),
     *("PolynomialFeatures", "FunctionTransformer", "ColumnTransformer", "Pipeline", "SimpleImputer"),
 )
+#: Where linear models and perceptrons are whose decisions are the first largest score.
+_KNOWN = (
+    *("sklearn.linear_model.", "sklearn.neural_network.", "sklearn.discriminant_analysis"),
+    "sklearn.svm._classes",
+)
 #: What perceptrons apply last: of classifiers, it changes no decision.
 _LAST = {"identity": "", "logistic": "", "softmax": "", "exp": "Exp"}
 #: The number, beside 0, at which a column is measured.
@@ -38,7 +43,7 @@ def layers_of(estimator: Any) -> Layers:
     A classifier gets a score for each class, of two classes 0 for the first. It decides for the first
     largest one, as the estimator does over the real numbers.
     """
-    if not type(estimator).__module__.startswith("sklearn."):
+    if not type(estimator).__module__.startswith(_KNOWN) or hasattr(estimator, "offset_"):
         raise NotRead(f"a {type(estimator).__name__} is not a kind of model whose inside is known here")
     if hasattr(estimator, "coefs_") and hasattr(estimator, "intercepts_"):
         if estimator.activation not in ("relu", "identity"):
@@ -57,6 +62,8 @@ def layers_of(estimator: Any) -> Layers:
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return layers
+    if len(classes) > 2 and hasattr(estimator, "n_support_"):
+        raise NotRead("it decides by votes between pairs of classes; fit a LinearSVC")
     weight, bias = layers[-1]
     if len(classes) == 2 and len(bias) == 1:
         layers[-1] = np.vstack([np.zeros_like(weight), weight]), np.append(0.0, bias)
