@@ -163,3 +163,13 @@ def test_a_threshold_decides_between_two_classes() -> None:
     assert found.answer is LawAnswer.REFUSED and "only at 0.5" in found.reason
     with pytest.raises(InputError, match="several"):
         above(0.5)(np.zeros((3, 2)))
+
+
+def test_a_network_that_is_not_read_is_tested() -> None:
+    """A hidden Tanh has no layers here; where it falls with the points, tests say so."""
+    falling = ModelBuilder([5]).affine(np.array([[-1.0, 0, 0, 0, 0]]), np.zeros(1)).build(1)
+    model = onnx.ModelProto.FromString(_ending(falling, "Tanh"))
+    found = _decided("d1 <= d2", model.SerializeToString())
+    assert found.answer is LawAnswer.VIOLATED and found.step == "draws from the ranges"
+    kept = _decided("d1 >= d2", model.SerializeToString())
+    assert kept.answer is LawAnswer.REFUSED and "tests found no violation" in kept.reason

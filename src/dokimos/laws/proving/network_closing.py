@@ -19,7 +19,7 @@ from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.expressions import Refusal, Unread
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -161,13 +161,13 @@ class NetworkReach:
 
 
 def read_layers(content: bytes, *, name: str) -> tuple[Network, tuple[ReluLayer, ...]]:
-    """A network of affine layers with ReLUs between them. Raises Refusal for any other."""
+    """A network of affine layers with ReLUs between them. Raises Unread for any other."""
     try:
         network = read_onnx(uncompressed(content, file=name), name=name)
         return network, relu_layers(network)
     except DokimosError as problem:
         reason = str(problem).rstrip(".")
-        raise Refusal(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
+        raise Unread(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
 
 
 @dataclass(frozen=True)

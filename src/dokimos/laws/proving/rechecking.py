@@ -39,7 +39,7 @@ from dokimos.laws.models.same_decisions import (
 from dokimos.laws.models.tested_model import Model, largest
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.copies import CopiesOfNetwork
-from dokimos.laws.proving.expressions import Refusal, Unread
+from dokimos.laws.proving.expressions import Unread
 from dokimos.laws.proving.network_closing import NetworkCloser, NetworkReach
 from dokimos.laws.proving.question import LawQuestion, LinearCover, check_covers
 from dokimos.laws.proving.results import LawDecision, VerifySettings
@@ -201,7 +201,7 @@ def _outputs(content: bytes, model: Model) -> int:
     try:
         return read_onnx(uncompressed(content, file=model.name), name=model.name).output_size
     except DokimosError as problem:
-        raise Refusal(f"{model.name} cannot be read layer by layer: {str(problem).rstrip('.')}") from None
+        raise Unread(f"{model.name} cannot be read layer by layer: {str(problem).rstrip('.')}") from None
 
 
 def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: bool) -> LawPlan:
