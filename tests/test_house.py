@@ -151,8 +151,8 @@ LIMITS = {
     # the knobs of the published grid (350); graph networks (180); suites of suites (100); editions of a
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
     # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250); exported
-    # models, categories and networks of one number in laws (750, in two modules).
-    "lines of code": (0, 69_900),
+    # models, categories and networks of one number in laws (850, in two modules).
+    "lines of code": (0, 70_000),
     "modules": (0, 467),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),

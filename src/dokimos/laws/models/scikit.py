@@ -79,6 +79,31 @@ def _plain(estimator: Any) -> Ensemble:
     )
 
 
+def _bagged(estimator: Any) -> Ensemble:
+    """Bagging of trees: the mean of their shares or values, each of the columns that it was given."""
+    if not all(hasattr(each, "tree_") for each in estimator.estimators_) or estimator.n_jobs not in (
+        None,
+        1,
+    ):
+        raise NotRead("its members are no trees, or are added up in several jobs")
+    count = len(getattr(estimator, "classes_", (0,)))
+    trees = []
+    for member, columns in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
+        made = _tree(member.tree_)
+        feature = np.where(made.feature == LEAF, LEAF, np.asarray(columns)[made.feature])
+        value = np.zeros((len(feature), count))
+        value[:, np.asarray(getattr(member, "classes_", [0]), dtype=np.int64)] = made.value
+        trees.append(replace(made, feature=feature, value=value))
+    return Ensemble(
+        trees,
+        base=np.zeros(count),
+        divide=len(trees),
+        single=True,
+        takes_missing=_allows_nan(estimator.estimators_[0]),
+        **_head(estimator),
+    )
+
+
 def _boosted(estimator: Any) -> Ensemble:
     """GradientBoosting: a constant, and the values of trees times the learning rate, for each score."""
     scores = estimator.estimators_.shape[1]
@@ -208,6 +233,7 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
     ),
     **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), _boosted),
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _hist),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagged),
     "AdaBoostClassifier": _adaptive,
     "IsolationForest": _isolating,
 }
