@@ -81,10 +81,8 @@ def _plain(estimator: Any) -> Ensemble:
 
 def _bagged(estimator: Any) -> Ensemble:
     """Bagging of trees: the mean of their shares or values, each of the columns that it was given."""
-    if not all(hasattr(each, "tree_") for each in estimator.estimators_) or estimator.n_jobs not in (
-        None,
-        1,
-    ):
+    are_trees = all(hasattr(each, "tree_") for each in estimator.estimators_)
+    if not are_trees or estimator.n_jobs not in (None, 1):
         raise NotRead("its members are no trees, or are added up in several jobs")
     count = len(getattr(estimator, "classes_", (0,)))
     trees = []
