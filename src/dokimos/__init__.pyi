@@ -25,6 +25,11 @@ from dokimos.api.families import find_family as find_family
 from dokimos.api.families import generate as generate
 from dokimos.api.families import list_families as list_families
 from dokimos.api.families import list_suites as list_suites
+from dokimos.api.hunts import HuntSettings as HuntSettings
+from dokimos.api.hunts import HuntState as HuntState
+from dokimos.api.hunts import Reduced as Reduced
+from dokimos.api.hunts import hunt as hunt
+from dokimos.api.hunts import reduce as reduce
 from dokimos.api.law_proofs import Monotone as Monotone
 from dokimos.api.law_proofs import VerifiedLaw as VerifiedLaw
 from dokimos.api.law_proofs import ask_law as ask_law

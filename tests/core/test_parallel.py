@@ -124,6 +124,18 @@ def test_a_plain_script_or_standard_input_may_call_us(tmp_path: Path, from_file:
     assert (done.stdout, done.stderr) == ("[(0, Fraction(1, 3)), (1, Fraction(1, 2))]\n", "")
 
 
+def test_no_process_imports_what_lies_in_the_folder(tmp_path: Path) -> None:
+    """Python looks there first, where it is not told not to: for `struct` as for numpy."""
+    (folder := tmp_path / "folder").mkdir()
+    for name in ("struct", "json", "numpy", "msgspec"):
+        (folder / f"{name}.py").write_text("raise SystemExit('this is of the folder')")
+    program = tmp_path / "program.py"
+    program.write_text("from dokimos.core.parallel import each\nprint(sorted(each(abs, [-1, -2], jobs=2)))")
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[(0, 1), (1, 2)]\n", "")
+
+
 def _parent(_: int) -> int:
     return os.getppid()
 

@@ -164,6 +164,16 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             "gate:gate",
             "gate quick --verifier reference --junit gate.xml --out gated",
         ),
+        "hunt": Entry(
+            "Hunt for wrong answers without end, and make each one small.",
+            "hunt:hunt",
+            "hunt --verifier planted=always-unsat --rounds 1 --out found",
+        ),
+        "reduce": Entry(
+            "Make one wrong answer as small as it gets.",
+            "hunt:reduce",
+            "reduce net.onnx net.vnnlib --verifier planted=always-unsat --out small",
+        ),
     },
     "Judge": {
         "check": Entry(

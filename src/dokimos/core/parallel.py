@@ -40,6 +40,9 @@ _ASKING = threading.Lock()
 #: How long a killed server may take to leave.
 _SERVER_SECONDS = 30.0
 
+#: With this, a new Python looks for modules where they were installed, not in the folder that it starts in.
+_SAFE_PATH = "PYTHONSAFEPATH"
+
 #: What libraries read, at the latest when they are loaded, before they start a thread for each core.
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -113,6 +116,18 @@ def starting(function: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that Python starts meanwhile import nothing that lies in the folder that the user is in."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE_PATH]
+        os.environ.update({} if before is None else {_SAFE_PATH: before})
+
+
+@contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
     """Interrupts wait, in this thread and in processes that it starts, until these ignore them.
 
@@ -135,7 +150,7 @@ class _Pool:
 
     def submit(self, item: object) -> Future[Any]:
         """Call the function with this item, in a process that may have to be started for it."""
-        with starting(self.function), _no_interrupt():
+        with starting(self.function), _no_interrupt(), _safe_path():
             others = set(multiprocessing.active_children())
             future = self.executor.submit(self.function, item)
             self.workers |= set(multiprocessing.active_children()) - others
@@ -154,14 +169,15 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
     multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after
     its connections have ended: whoever asks in between is refused, and asks again.
     """
-    deadline = time.monotonic() + _SERVER_SECONDS
+    deadline, environment = time.monotonic() + _SERVER_SECONDS, dict(os.environ)
     while True:
-        executor = ProcessPoolExecutor(
-            jobs,
-            mp_context=_context(function),
-            initializer=_settle,
-            initargs=(dict(os.environ), allowed_bytes()),
-        )
+        with _ASKING, _safe_path():
+            executor = ProcessPoolExecutor(
+                jobs,
+                mp_context=_context(function),
+                initializer=_settle,
+                initargs=(environment, allowed_bytes()),
+            )
         pool = _Pool(function, executor, set())
         try:
             return pool, pool.submit(item)

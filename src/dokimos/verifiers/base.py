@@ -121,6 +121,16 @@ class Finding:
     remedy: str = ""
 
 
+_PROGRAM = '''"""Asks {name} about the two files beside this one, by its own command line."""
+
+import subprocess
+import sys
+
+subprocess.run([sys.executable, {words}])
+print(open("{result}").read())
+'''
+
+
 class Verifier(ABC):
     """One verifier: where it is, its version, its command line and its answer. One small file each.
 
@@ -339,6 +349,22 @@ class Verifier(ABC):
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
         """An answer that decides nothing, with the reason that the log gives."""
         return given
+
+    def program(self, seconds: float) -> str | None:
+        """A program that asks it without Dokimos: see the class. Here, one that starts its command."""
+        query = Query(
+            name="network",
+            network_file=Path("network.onnx"),
+            property_file=Path("property.vnnlib"),
+            folder=Path(),
+            wall_seconds=seconds,
+            memory_bytes=1 << 32,
+        )
+        invocation = self.command(query)
+        if invocation.files:
+            return None
+        words = ", ".join(map(repr, invocation.command[1:]))
+        return _PROGRAM.format(name=self.name, words=words, result=query.result.name)
 
     def accepts(self, exit_code: int) -> bool:
         """Whether an answer may be read after this exit code."""
