@@ -150,9 +150,10 @@ LIMITS = {
     # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (650);
     # the knobs of the published grid (350); graph networks (180); suites of suites (100); editions of a
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
-    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250).
-    "lines of code": (0, 69_000),
-    "modules": (0, 464),
+    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250);
+    # the database of labels, properties of several networks, answers of releases about their data (650).
+    "lines of code": (0, 69_750),
+    "modules": (0, 468),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
     # A hunt draws, proves, asks and judges: it imports from ten rooms.
@@ -163,7 +164,8 @@ LIMITS = {
     "parameters of a public function": (0, 10),
     "file names that repeat": (0, 0),
     "pages of documentation": (0, 26),
-    "words of documentation": (0, 50_000),
+    # 50,000, and the pages on editions and on the database (1,000)
+    "words of documentation": (0, 51_000),
 }
 
 

@@ -15,7 +15,6 @@ from dokimos import __version__
 from dokimos.core.files import write_whole
 from dokimos.core.readable import printable, seconds
 from dokimos.core.tables import TableRows
-from dokimos.judging.edition import EditionTool
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.edition_tables import (
     EditionFindings,
@@ -27,7 +26,6 @@ from dokimos.reports.figures.frame import Figure
 from dokimos.reports.layout.render import PageHead, Tile, Tone, figure_style, render
 from dokimos.reports.page import asset
 from dokimos.suites.instance import Answer
-from dokimos.verifiers.base import Verifier
 
 _TITLES = {
     "ranking": "Ranking",
@@ -167,23 +165,3 @@ def _page(
         others=links,
         card=card,
     )
-
-
-# The card of a tool
-
-
-def tool_card(tool: EditionTool, verifier: Verifier) -> str:
-    """A card in Markdown: what the tool is, how it is called, and what it claims."""
-    facts = {
-        "version": verifier.version() or "not installed here",
-        "licence": tool.licence or "not stated",
-        "how it is called": f"--verifier {tool.verifier}",
-        "semantics that it claims": tool.semantics or "not stated",
-        "kinds of evidence": ", ".join(style.value for style in verifier.styles),
-        "operators that it does not read": verifier.unread_operators or "not known",
-        "VNN-LIB 2.0": "read" if verifier.reads_vnnlib2 else "converted to 1.0 for it",
-        "limitations": verifier.limitations or "none stated",
-        "address": tool.address or "not stated",
-    }
-    lines = [f"# {tool.name}", "", *(f"- **{name}**: {said}" for name, said in facts.items()), ""]
-    return "\n".join(lines)
