@@ -108,7 +108,7 @@ def test_findings_of_one_cause_are_one() -> None:
 
 
 def replace_form(**changes: object) -> FindingForm:
-    return FindingForm(**{**{name: getattr(FORM, name) for name in FORM.__struct_fields__}, **changes})  # type: ignore[arg-type]
+    return FindingForm(**{**{name: getattr(FORM, name) for name in FORM.__struct_fields__}, **changes})
 
 
 def hunt(
