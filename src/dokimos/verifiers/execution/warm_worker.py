@@ -5,9 +5,9 @@ tree under a shepherd like any run, and gets its queries as lines of JSON throug
 through another. `verifiers/runners/warm_queries.py` is the other side.
 
 Earlier queries must not influence an answer. So a worker is discarded, and its whole tree ended, after a
-limit, a crash, an exit code other than 0 (unless a fork answered), an invalid reply, processes left behind, or memory growth. If
-something odd happens to a worker that had earlier queries, a new worker gets the same query, and its answer
-counts.
+limit, a crash, an exit code other than 0 (unless a fork answered), an invalid reply, processes left behind,
+or memory growth. If something odd happens to a worker that had earlier queries, a new worker gets the same
+query, and its answer counts.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WarmWorker:
         self.asked = 0
         #: Whether it may get another query.
         self.is_fit = True
-        #: Whether a fork of it answers each query: then no query can be the cause of what the next one gets.
+        #: Whether a fork of it answers each query: then none can be the cause of what the next one gets.
         self.forks = False
         self._tree: WatchedTree | None = None
         self._rest: tuple[int, int] | None = None
