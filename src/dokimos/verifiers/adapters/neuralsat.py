@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from dokimos.suites.instance import Answer, VerifierAnswer
@@ -65,7 +66,7 @@ class NeuralSat(PinnedVerifier):
         arguments = (*_arguments(*files, f"{query.wall_seconds:g}"), *self.switches)
         return Invocation(as_command((self.environment.python, *arguments)), start_words=2)
 
-    def program(self, seconds: float) -> str:
+    def program(self, folder: Path, seconds: float) -> str:
         """By its own main script, which expects its folder on the path."""
         options = f"--timeout {seconds:g} --device cpu --result_file result".split()
         words = ["--net", "network.onnx", "--spec", "property.vnnlib", *options, *self.switches]
