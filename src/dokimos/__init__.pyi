@@ -9,6 +9,12 @@ from dokimos.api.counterexamples import assess_hiding as assess_hiding
 from dokimos.api.counterexamples import attack as attack
 from dokimos.api.counterexamples import hide as hide
 from dokimos.api.counterexamples import hide_soundness as hide_soundness
+from dokimos.api.editions import ScoredEdition as ScoredEdition
+from dokimos.api.editions import init_edition as init_edition
+from dokimos.api.editions import publish_edition as publish_edition
+from dokimos.api.editions import read_edition as read_edition
+from dokimos.api.editions import run_edition as run_edition
+from dokimos.api.editions import score_edition as score_edition
 from dokimos.api.families import GeneratedSuite as GeneratedSuite
 from dokimos.api.families import find_family as find_family
 from dokimos.api.families import generate as generate

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.inputs import allowed_bytes, reading_at_most
 from dokimos.core.parallel import each
 
 
@@ -30,6 +31,14 @@ def _fail(number: int) -> int:
 def _killed(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def _killed_at_three(number: int) -> int:
+    return _killed(number) if number == 3 else number
+
+
+def _most(_: int) -> int:
+    return allowed_bytes()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -62,6 +71,17 @@ def test_an_error_comes_out(jobs: int) -> None:
 def test_a_killed_process_is_one_sentence() -> None:
     with pytest.raises(DokimosError, match=r"was killed.*fewer `jobs`"):
         list(each(_killed, [3, 1], jobs=2))
+
+
+def test_what_was_not_killed_is_done_all_the_same() -> None:
+    found = dict(each(_killed, [3, 1, 2], jobs=2, lost=lambda item: -item))
+    assert found == {0: -3, 1: -1, 2: -2}
+    assert dict(each(_killed_at_three, [3, 1, 2], jobs=2, lost=lambda item: -item)) == {0: -3, 1: 1, 2: 2}
+
+
+def test_processes_know_how_large_files_may_be() -> None:
+    with reading_at_most(12345):
+        assert [most for _, most in each(_most, [1, 2], jobs=2)] == [12345, 12345]
 
 
 def _place(_: int) -> tuple[str, str | None, str | None]:
@@ -102,6 +122,18 @@ def test_a_plain_script_or_standard_input_may_call_us(tmp_path: Path, from_file:
         check=False,
     )
     assert (done.stdout, done.stderr) == ("[(0, Fraction(1, 3)), (1, Fraction(1, 2))]\n", "")
+
+
+def test_no_process_imports_what_lies_in_the_folder(tmp_path: Path) -> None:
+    """Python looks there first, where it is not told not to: for `struct` as for numpy."""
+    (folder := tmp_path / "folder").mkdir()
+    for name in ("struct", "json", "numpy", "msgspec"):
+        (folder / f"{name}.py").write_text("raise SystemExit('this is of the folder')")
+    program = tmp_path / "program.py"
+    program.write_text("from dokimos.core.parallel import each\nprint(sorted(each(abs, [-1, -2], jobs=2)))")
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[(0, 1), (1, 2)]\n", "")
 
 
 def _parent(_: int) -> int:

@@ -20,6 +20,7 @@ INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/p
 HANDED_ON = {
     "core/parallel.py",
     "campaigns/settings.py",
+    "laws/models/trial.py",
     "verifiers/environments.py",
     "verifiers/script_guard.py",
     "verifiers/runners/vnnlib2_runner.py",

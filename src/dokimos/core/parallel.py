@@ -29,6 +29,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.inputs import allow_bytes, allowed_bytes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,6 +39,9 @@ _ASKING = threading.Lock()
 
 #: How long a killed server may take to leave.
 _SERVER_SECONDS = 30.0
+
+#: With this, a new Python looks for modules where they were installed, not in the folder that it starts in.
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 #: What libraries read, at the latest when they are loaded, before they start a thread for each core.
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -72,13 +76,14 @@ def _context(function: Callable[..., Any]) -> BaseContext:
     return context
 
 
-def _settle(environment: Mapping[str, str]) -> None:
-    """In a new process: take over the parent's environment, leave interrupts to it, and use one core."""
+def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
+    """In a new process: take over environment and limit, leave interrupts to the parent, use one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
+    allow_bytes(most_bytes)
     use_one_core()
 
 
@@ -111,6 +116,18 @@ def starting(function: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that Python starts meanwhile import nothing that lies in the folder that the user is in."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE_PATH]
+        os.environ.update({} if before is None else {_SAFE_PATH: before})
+
+
+@contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
     """Interrupts wait, in this thread and in processes that it starts, until these ignore them.
 
@@ -133,7 +150,7 @@ class _Pool:
 
     def submit(self, item: object) -> Future[Any]:
         """Call the function with this item, in a process that may have to be started for it."""
-        with starting(self.function), _no_interrupt():
+        with starting(self.function), _no_interrupt(), _safe_path():
             others = set(multiprocessing.active_children())
             future = self.executor.submit(self.function, item)
             self.workers |= set(multiprocessing.active_children()) - others
@@ -152,11 +169,15 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
     multiprocessing takes a killed server for alive until the system lets it be waited for, a moment after
     its connections have ended: whoever asks in between is refused, and asks again.
     """
-    deadline = time.monotonic() + _SERVER_SECONDS
+    deadline, environment = time.monotonic() + _SERVER_SECONDS, dict(os.environ)
     while True:
-        executor = ProcessPoolExecutor(
-            jobs, mp_context=_context(function), initializer=_settle, initargs=(dict(os.environ),)
-        )
+        with _ASKING, _safe_path():
+            executor = ProcessPoolExecutor(
+                jobs,
+                mp_context=_context(function),
+                initializer=_settle,
+                initargs=(environment, allowed_bytes()),
+            )
         pool = _Pool(function, executor, set())
         try:
             return pool, pool.submit(item)
@@ -170,16 +191,47 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
             raise
 
 
-def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
+def each(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    lost: Callable[[T], R] | None = None,
+) -> Iterator[tuple[int, R]]:
     """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
 
     Arguments and results must be picklable. An error, or an interrupt here, also ends the items that are in
-    progress. Raises DokimosError if a process is killed, for example for lack of memory.
+    progress. If a process is killed, for example for lack of memory, DokimosError is raised; with `lost`,
+    what has not finished is done one after the other instead, and an item whose process is killed again
+    yields `lost(item)`.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
             yield index, function(item)
         return
+    done: set[int] = set()
+    try:
+        for index, found in _each(function, items, jobs):
+            done.add(index)
+            yield index, found
+        return
+    except _Killed:
+        if lost is None:
+            raise
+    for index, item in enumerate(items):
+        if index not in done:
+            try:
+                ((_, found),) = _each(function, [item], 1)
+            except _Killed:
+                found = lost(item)
+            yield index, found
+
+
+class _Killed(DokimosError):
+    """A process that worked was killed."""
+
+
+def _each(function: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
     try:
         pool, first = _begun(function, items[0], min(jobs, len(items)))
         try:
@@ -194,7 +246,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         finally:
             pool.executor.shutdown(cancel_futures=True)
     except BrokenProcessPool:
-        raise DokimosError(
+        raise _Killed(
             "A worker process was killed, perhaps for lack of memory; run the same command again "
             "with fewer `jobs`."
         ) from None

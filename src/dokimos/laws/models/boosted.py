@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
+from dokimos.laws.models.trees import LEAF, Damaged, DecisionTree, Ensemble, NotRead, endless, last_not
 
 #: Numbers of this size and below are 0 to lightgbm.
 _TINY = float(np.float32(1e-35))
@@ -121,7 +121,7 @@ def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -
     inputs = int(learner["learner_model_param"]["num_feature"])
     scores = max(1, int(learner["learner_model_param"]["num_class"])) + meaning.halves
     trees = [
-        _xgboost_tree(tree, group + meaning.halves, scores)
+        _xgboost_tree(tree, group + meaning.halves, scores, inputs)
         for tree, group in zip(model["trees"][:last], model["tree_info"], strict=False)
     ]
     base, half = _asked(_without_trees(document), inputs, meaning)
@@ -137,7 +137,18 @@ def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -
     )
 
 
-def _xgboost_tree(tree: Any, column: int, columns: int) -> DecisionTree:
+def _expect_walks(
+    feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], inputs: int
+) -> None:
+    """Raise Damaged unless each walk through a tree ends, and NotRead if a node comes before its parent."""
+    if problem := endless(feature, left, right, inputs):
+        raise Damaged(problem)
+    inner = np.flatnonzero(feature != LEAF)
+    if (left[inner] <= inner).any() or (right[inner] <= inner).any():
+        raise NotRead("a node of a tree comes before its parent")
+
+
+def _xgboost_tree(tree: Any, column: int, columns: int, inputs: int) -> DecisionTree:
     if any(tree["split_type"]):
         raise NotRead(_CATEGORIES)
     if int(tree["tree_param"]["size_leaf_vector"]) > 1:
@@ -148,13 +159,12 @@ def _xgboost_tree(tree: Any, column: int, columns: int) -> DecisionTree:
     at = np.array(tree["split_conditions"], dtype=np.float32)
     value = np.zeros((len(left), columns))
     value[:, column] = np.where(is_leaf, at, 0)
-    inner = np.flatnonzero(~is_leaf)
-    if (left[inner] <= inner).any() or (right[inner] <= inner).any():
-        raise NotRead("a node of a tree comes before its parent")
+    feature = np.where(is_leaf, LEAF, np.array(tree["split_indices"], dtype=np.int64))
+    _expect_walks(feature, left, right, inputs)
     # Of float32 numbers, those below a threshold are those up to the one before it.
     before = np.nextafter(at, np.float32(-np.inf)).astype(np.float64)
     return DecisionTree(
-        np.where(is_leaf, LEAF, np.array(tree["split_indices"], dtype=np.int64)),
+        feature,
         np.where(is_leaf, 0.0, before),
         np.where(is_leaf, own, left),
         np.where(is_leaf, own, right),
@@ -221,15 +231,15 @@ def read_lightgbm(booster: Any, *, names: list[str]) -> Ensemble:
     if "average_output" in head.split() or "sqrt" in more:
         raise NotRead("it averages trees, or squares their sum; fit it with boosting='gbdt'")
     groups = int(known["num_tree_per_iteration"])
-    scores = groups + meaning.halves
+    scores, inputs = groups + meaning.halves, int(known["max_feature_idx"]) + 1
     trees = [
-        _lightgbm_tree(_fields(part), number % groups + meaning.halves, scores)
+        _lightgbm_tree(_fields(part), number % groups + meaning.halves, scores, inputs)
         for number, part in enumerate(parts)
     ]
     half = [last_not(_lightgbm_of_one_leaf(head), np.int64, np.float64)] if meaning.halves else []
     return Ensemble(
         trees,
-        inputs=int(known["max_feature_idx"]) + 1,
+        inputs=inputs,
         base=[*half, *[0.0] * groups],
         names=names,
         tie=meaning.tie,
@@ -241,7 +251,7 @@ def _fields(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def _lightgbm_tree(fields: dict[str, str], column: int, columns: int) -> DecisionTree:
+def _lightgbm_tree(fields: dict[str, str], column: int, columns: int, inputs: int) -> DecisionTree:
     """A tree: its inner nodes, then its leaves, which are numbered −1, −2, … in the file."""
     values = np.array(fields["leaf_value"].split(), dtype=np.float64)
     if int(fields["num_cat"]):
@@ -261,9 +271,8 @@ def _lightgbm_tree(fields: dict[str, str], column: int, columns: int) -> Decisio
         raise NotRead("a tree of it is damaged")
     own = np.arange(2 * count + 1)
     children = [np.concatenate([np.where(c < 0, count - 1 - c, c), own[count:]]) for c in (left, right)]
-    inner = own[:count]
-    if any((child[:count] <= inner).any() for child in children):
-        raise NotRead("a node of a tree comes before its parent")
+    feature = np.concatenate([feature, np.full(count + 1, LEAF)])
+    _expect_walks(feature, children[0], children[1], inputs)
     value = np.zeros((2 * count + 1, columns))
     value[count:, column] = values
     goes_left = np.where(missing == 2, (kinds & 2) > 0, at >= 0)
@@ -271,7 +280,7 @@ def _lightgbm_tree(fields: dict[str, str], column: int, columns: int) -> Decisio
     at = np.where((at >= 0) & (at < _TINY), _TINY, at)
     at = np.where((at < 0) & (at >= -_TINY), np.nextafter(-_TINY, -np.inf), at)
     return DecisionTree(
-        np.concatenate([feature, np.full(count + 1, LEAF)]),
+        feature,
         np.concatenate([at, np.zeros(count + 1)]),
         children[0],
         children[1],

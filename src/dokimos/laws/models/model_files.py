@@ -7,8 +7,6 @@ import importlib
 import io
 import logging
 import pickle
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError, OversizedOp, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.inputs import uncompressed
+from dokimos.core.readable import printable
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
 from dokimos.laws.models.objects import object_model
@@ -36,6 +35,7 @@ from dokimos.laws.models.tested_model import (
     network_classes,
 )
 from dokimos.laws.models.trees import read_trees
+from dokimos.laws.models.trial import LOADERS, expect_survival
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import Replayer, load_session, reason_of
 
@@ -217,46 +217,29 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
 
 def lightgbm_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in a text file of lightgbm, where that is installed. Raises InputError."""
-    load = lambda package: package.Booster(model_str=content.decode())  # noqa: E731
-    return _library_model("lightgbm", LIGHTGBM, load, content, domain, name)
+    return _library_model("lightgbm", LIGHTGBM, content, domain, name)
 
 
 def xgboost_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in a JSON or UBJSON file of xgboost, where that is installed. Raises InputError."""
-
-    def load(package: Any) -> Any:
-        booster = package.Booster()
-        booster.load_model(bytearray(content))
-        return booster
-
-    return _library_model("xgboost", XGBOOST, load, content, domain, name)
+    return _library_model("xgboost", XGBOOST, content, domain, name)
 
 
 def catboost_model(content: bytes, domain: Domain | None, *, name: str, form: str = "cbm") -> Model:
     """The model in a file of catboost, where that is installed. Raises InputError."""
-
-    def load(package: Any) -> Any:
-        with tempfile.NamedTemporaryFile(suffix=f".{form}") as file:
-            file.write(content)
-            file.flush()
-            found = package.CatBoostRegressor().load_model(file.name, format=form)
-            is_classifier = len(found.classes_) > 0
-            return (
-                package.CatBoostClassifier().load_model(file.name, format=form) if is_classifier else found
-            )
-
-    return _library_model("catboost", CATBOOST, load, content, domain, name)
+    return _library_model("catboost", CATBOOST, content, domain, name, form)
 
 
 def _library_model(
-    library: str, hint: str, load: Callable[[Any], Any], content: bytes, domain: Domain | None, name: str
+    library: str, hint: str, content: bytes, domain: Domain | None, name: str, form: str = ""
 ) -> Model:
+    expect_survival(library, content, form, name=name)
     try:
-        booster = load(importlib.import_module(library))
+        booster = LOADERS[library](importlib.import_module(library), content, form)
     except ImportError:
         raise InputError(f"{name}: is a model of {hint}; or pip install {library}, to read it.") from None
     except Exception as problem:  # whatever the library raises
-        said = " ".join(str(problem).split())[:200]
+        said = printable(" ".join(str(problem).split())[:200])
         raise InputError(f"{name}: {library} does not load it: {said}.") from None
     return object_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
 

@@ -37,7 +37,7 @@ from dokimos.laws.models.tested_model import (
     estimator_classes,
     network_classes,
 )
-from dokimos.laws.models.trees import Ensemble, NotRead
+from dokimos.laws.models.trees import Damaged, Ensemble, NotRead
 
 # Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies
 
@@ -131,6 +131,8 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         if steps:
             return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
         trees, stages = _trees(given, booster)
+    except Damaged as problem:
+        raise InputError(f"{model.name}: is damaged: {problem}.") from None
     except NotRead as reason:
         return replace(model, unread=str(reason))
     columns = plain_columns(trees.names, domain, name=model.name)
@@ -211,6 +213,9 @@ def _trees(given: Any, booster: Any) -> tuple[Ensemble, int | None]:
     """The trees of a model, and how many stages of them count (None: all). Raises NotRead."""
     if booster is None:
         return read_scikit(given), None
+    absent = getattr(given, "missing", None)
+    if absent is not None and absent == absent:
+        raise NotRead(f"it takes {absent!r} for a missing value; give missing values as nan")
     names = fitted_names(given)
     if not is_booster(booster, "xgboost"):
         trees, stages = read_booster(booster, names=names), None

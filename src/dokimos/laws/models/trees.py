@@ -28,6 +28,26 @@ class NotRead(Exception):
     """Why a model is not read as one of ours, and what its owner can do."""
 
 
+class Damaged(NotRead):
+    """No record should be handed to this model: its trees lead to nowhere, or round in circles."""
+
+
+def endless(
+    feature: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], inputs: int
+) -> str:
+    """Why a walk through a tree may not end at a leaf, or ask what is no input; empty if none does."""
+    inner = feature != LEAF
+    if ((feature < LEAF) | (feature >= inputs)).any():
+        return f"a tree tests a column that is not among the {inputs} inputs"
+    children, parents = np.concatenate([left[inner], right[inner]]), np.tile(np.flatnonzero(inner), 2)
+    if ((children < 1) | (children >= len(feature))).any():
+        return "a child in a tree is none of its nodes"
+    # Where no node has two parents, and the root has none, no walk from it comes to a node again.
+    if (children <= parents).any() and len(np.unique(children)) < len(children):
+        return "a walk through a tree may never end"
+    return ""
+
+
 @dataclass(frozen=True)
 class DecisionTree:
     """One tree as arrays over its nodes; node 0 is the root.
@@ -316,11 +336,10 @@ def _tree(form: _TreeForm, inputs: int, scores: int) -> DecisionTree:
         missing,
     )
     inner = np.flatnonzero(tree.feature != LEAF)
-    if ((tree.feature < LEAF) | (tree.feature >= inputs)).any():
-        raise ValueError(f"a tree tests a column that is not among the {inputs} inputs")
-    for children in (tree.left[inner], tree.right[inner]):
-        if ((children <= inner) | (children >= nodes)).any():
-            raise ValueError("a child in a tree does not come after its parent")
+    if (tree.left[inner] <= inner).any() or (tree.right[inner] <= inner).any():
+        raise ValueError("a child in a tree does not come after its parent")
+    if problem := endless(tree.feature, tree.left, tree.right, inputs):
+        raise ValueError(problem)
     if np.isnan(tree.threshold[inner]).any() or not np.isfinite(tree.value).all():
         raise ValueError("a threshold or a value in a tree is not a number")
     return tree
