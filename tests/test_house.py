@@ -150,20 +150,21 @@ LIMITS = {
     # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (650);
     # the knobs of the published grid (350); graph networks (180); suites of suites (100); editions of a
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
-    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250).
-    "lines of code": (0, 69_000),
-    "modules": (0, 464),
+    # reductions (2,900, in eighteen modules and a room); a search that is kept and goes on (250).
+    "lines of code": (0, 69_300),
+    "modules": (0, 466),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
     # A hunt draws, proves, asks and judges: it imports from ten rooms.
-    "rooms that import from others, in pairs": (0, 81),
+    "rooms that import from others, in pairs": (0, 82),
     "lines of a module (median)": (90, 200),
     "lines of a function (9 of 10)": (0, 22),
     "complexity": (0, 25),
     "parameters of a public function": (0, 10),
     "file names that repeat": (0, 0),
     "pages of documentation": (0, 26),
-    "words of documentation": (0, 50_000),
+    # 50,000, editions of a competition (700), and hunts (400).
+    "words of documentation": (0, 51_100),
 }
 
 
