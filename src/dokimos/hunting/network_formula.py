@@ -15,6 +15,8 @@ from dokimos.hunting.file_graph import FileGraph, FileNode, Values, names_in
 #: Networks with more numbers than this are not printed as formulas.
 MOST_NUMBERS = 12
 _LONGEST = 400
+#: What a formula shows in full.
+_PLAIN = frozenset(("Gemm", "MatMul", "Add", "Sub", "Relu", "Flatten", "Reshape"))
 _AFFINE = names_in(
     """
     Gemm MatMul Conv ConvTranspose AveragePool GlobalAveragePool Add Sub Mul Div Neg Flatten Reshape
@@ -34,7 +36,7 @@ def formula(graph: FileGraph) -> str:
     if sum(values.size for _, values in graph.floats()) > MOST_NUMBERS:
         return ""
     known: dict[str, NDArray[np.object_]] = {graph.input: _named("X", graph.input_size)}
-    lines = [_described(graph, node) for node in graph.nodes if node.attributes]
+    lines = [_described(graph, node) for node in graph.nodes if node.op not in _PLAIN]
     for number, node in enumerate(graph.nodes):
         found = _entries(graph, node, known)
         if node.output == graph.output or found is None or max(map(len, found)) > _LONGEST:
