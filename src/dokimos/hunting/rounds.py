@@ -31,7 +31,7 @@ from dokimos.core.readable import size_in_words
 from dokimos.hunting.asking import Wrong
 from dokimos.hunting.bandit import Bandit, Harvest
 from dokimos.hunting.causes import tool_name
-from dokimos.hunting.one_finding import reduce_one, wrong_of
+from dokimos.hunting.one_finding import NotWrong, reduce_one, wrong_of
 from dokimos.hunting.proven_draws import DrawKind, draw, kinds
 from dokimos.hunting.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
 from dokimos.suites.entry import SuiteEntry
@@ -322,6 +322,8 @@ class Hunt:
             )
         except DokimosError as error:
             self._seen(self.state, f"not confirmed: {error}")
+            if not isinstance(error, NotWrong):  # wrong, and not made small: the files stay
+                store_files(self._out / "unreduced", files_of(one.labelled))
             remove_folder(place)
             return False, 0.0
         for path in place.glob("asked*"):

@@ -1,4 +1,4 @@
-"""A runner that loads much is loaded once, and a fork answers each query: nothing of one reaches the next."""
+"""A runner that loads much is loaded once, and a fork answers each query: none reaches the next."""
 
 from __future__ import annotations
 
