@@ -41,6 +41,7 @@ COMMANDS = {
         "the orders in which budgets of `dokimos gate` take the instances of shipped suites",
     ),
     "depth": ("depth", "the figure of docs/families.md: margins and bounds as depth grows"),
+    "trophies": ("trophies", "the distinct wrong answers of recorded hunts, each in full"),
     "narrow": ("narrow", "an instance asked again, with the box cut down around its witness"),
 }
 

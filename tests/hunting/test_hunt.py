@@ -13,9 +13,9 @@ import pytest
 from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.core.errors import UnreadableFile
-from dokimos.hunting.bandit import Bandit, Tally
+from dokimos.hunting.bandit import Bandit, Harvest
 from dokimos.hunting.causes import tool_name
-from dokimos.hunting.proven_draws import MUTATION, RANDOM_NETWORK, Kind, draw, kinds
+from dokimos.hunting.proven_draws import MUTATION, RANDOM_NETWORK, DrawKind, draw, kinds
 from dokimos.hunting.rounds import Hunt, HuntSettings, HuntState, read_known
 from dokimos.hunting.write_up import FindingForm
 from dokimos.suites.folder import read_suite
@@ -48,7 +48,7 @@ def rng(*seed: int) -> np.random.Generator:
 
 @pytest.mark.parametrize("shape", ["dense", "scaled", "pooled", "residual"])
 def test_every_draw_is_proven(shape: str) -> None:
-    found = [one for seed in range(3) for one in draw(Kind(RANDOM_NETWORK, shape), rng(seed), ())]
+    found = [one for seed in range(3) for one in draw(DrawKind(RANDOM_NETWORK, shape), rng(seed), ())]
     assert found
     for one in found:
         assert one.truth is not None
@@ -56,21 +56,21 @@ def test_every_draw_is_proven(shape: str) -> None:
 
 
 def test_families_are_drawn_with_random_knobs_and_disguises() -> None:
-    kind = Kind("specs", "two-ors")
+    kind = DrawKind("specs", "two-ors")
     found = [one.instance for seed in range(4) for one in draw(kind, rng(seed), ())]
     assert {instance.parameters["shape"] for instance in found} == {"two-ors"}
     assert {"exclusive-pairs", "scale"} <= {each.family for each in kinds()}
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    kind = Kind(RANDOM_NETWORK, "dense")
+    kind = DrawKind(RANDOM_NETWORK, "dense")
     names = [[one.instance.name for one in draw(kind, rng(7), ())] for _ in range(2)]
     assert names[0] == names[1]
 
 
 def test_networks_of_the_user_are_mutated(tmp_path: Path, copy_of_tiny: Callable[[Path], Path]) -> None:
     entries = read_suite(copy_of_tiny(tmp_path / "suite")).entries
-    kind = Kind(MUTATION, entries[0].name)
+    kind = DrawKind(MUTATION, entries[0].name)
     assert kind in kinds(entries)
     found = [one for seed in range(4) for one in draw(kind, rng(seed), entries)]
     assert found
@@ -79,11 +79,11 @@ def test_networks_of_the_user_are_mutated(tmp_path: Path, copy_of_tiny: Callable
 
 
 def test_a_draw_that_comes_to_nothing_is_none() -> None:
-    assert draw(Kind("no-such-family"), rng(0), ()) == []
+    assert draw(DrawKind("no-such-family"), rng(0), ()) == []
 
 
 def test_new_causes_are_worth_more_than_repeats() -> None:
-    plain = Tally(draws=10, instances=20, told=10, cpu_seconds=1)
+    plain = Harvest(draws=10, instances=20, told=10, cpu_seconds=1)
     assert replace(plain, new=1, wrong=1).weight > plain.weight
     assert replace(plain, new=1, wrong=30).weight < replace(plain, new=1, wrong=1).weight
     assert replace(plain, cpu_seconds=50).weight < plain.weight
@@ -91,10 +91,10 @@ def test_new_causes_are_worth_more_than_repeats() -> None:
 
 
 def test_what_finds_is_drawn_more_often_and_nothing_never() -> None:
-    known = [Kind("a"), Kind("b"), Kind("c", "x"), Kind("c", "y")]
+    known = [DrawKind("a"), DrawKind("b"), DrawKind("c", "x"), DrawKind("c", "y")]
     bandit = Bandit(known)
-    bandit.tally("a").add(Tally(draws=20, instances=40, told=20, wrong=3, new=3, cpu_seconds=2))
-    bandit.tally("b").add(Tally(draws=20, instances=40, told=0, cpu_seconds=2))
+    bandit.tally("a").add(Harvest(draws=20, instances=40, told=20, wrong=3, new=3, cpu_seconds=2))
+    bandit.tally("b").add(Harvest(draws=20, instances=40, told=0, cpu_seconds=2))
     generator = rng(1)
     names = [bandit.choose(generator).name for _ in range(400)]
     assert names.count("a") > 2 * names.count("b")
@@ -108,7 +108,7 @@ def test_findings_of_one_cause_are_one() -> None:
 
 
 def replace_form(**changes: object) -> FindingForm:
-    return FindingForm(**{**{name: getattr(FORM, name) for name in FORM.__struct_fields__}, **changes})  # type: ignore[arg-type]
+    return FindingForm(**{**{name: getattr(FORM, name) for name in FORM.__struct_fields__}, **changes})
 
 
 def hunt(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dokimos.hunting.proven_draws import Kind
+from dokimos.hunting.proven_draws import DrawKind
 
 #: What a new cause counts, and what share of draws is spread evenly.
 _NEW, _EVEN = 12.0, 0.25
@@ -16,7 +16,7 @@ _LEAST_SECONDS = 0.1
 
 
 @dataclass
-class Tally:
+class Harvest:
     """What came of the draws of one kind: `told` are instances that tested the tool's proofs."""
 
     draws: int = 0
@@ -26,7 +26,7 @@ class Tally:
     new: int = 0
     cpu_seconds: float = 0.0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Harvest) -> None:
         """Count another tally too."""
         for name in ("draws", "instances", "told", "wrong", "new", "cpu_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -44,10 +44,10 @@ class Tally:
 class Bandit:
     """Chooses among kinds, first the family and then its shape, by what came of them so far."""
 
-    kinds: Sequence[Kind]
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    kinds: Sequence[DrawKind]
+    tallies: dict[str, Harvest] = field(default_factory=dict)
 
-    def choose(self, rng: np.random.Generator) -> Kind:
+    def choose(self, rng: np.random.Generator) -> DrawKind:
         """The next kind to draw."""
         families = sorted({kind.family for kind in self.kinds})
         weights = [self._best(family) for family in families]
@@ -55,9 +55,9 @@ class Bandit:
         own = [kind for kind in self.kinds if kind.family == family]
         return own[self._pick([self.tally(kind.name).weight for kind in own], rng)]
 
-    def tally(self, name: str) -> Tally:
+    def tally(self, name: str) -> Harvest:
         """The tally of a kind."""
-        return self.tallies.setdefault(name, Tally())
+        return self.tallies.setdefault(name, Harvest())
 
     def _best(self, family: str) -> float:
         """The weight of a family: the mean of its shapes, and more for those that have several."""

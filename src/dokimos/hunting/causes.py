@@ -1,8 +1,8 @@
-"""Why an answer is wrong: what, made neutral, makes the tool answer rightly; and which findings share that.
+"""Why an answer is wrong: what, once made neutral, lets the tool answer correctly.
 
 A control is the reduced question with one thing about it made ordinary: a node left out, an attribute at
 its default, weights of ordinary size, no zeros, no point boxes. Its label is proven again. Where the tool
-then answers rightly, that thing is needed for the wrong answer, and all such things together are its cause.
+then answers correctly, that thing is needed for the wrong answer, and all such things are its cause.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ORDINARY = frozenset(("Gemm", "MatMul", "Add", "Sub", "Flatten", "Reshape"))
 class Cause:
     """What is needed for a wrong answer, and the form of the smallest question that has it.
 
-    `needed` are the controls that are answered rightly; `margin_size` is the order of magnitude of the
+    `needed` are the controls that are answered correctly; `margin_size` is the order of magnitude of the
     margin; `node` is the first one whose bounds exclude the witness, where the tool gives bounds.
     """
 

@@ -325,7 +325,7 @@ def _cropped(specimen: Specimen, axis: int, size: int) -> Specimen:
 
 
 def _with_inputs(specimen: Specimen, graph: FileGraph, kept: Values, outputs: tuple[int, ...]) -> Specimen:
-    """The specimen with some of the inputs, numbered anew."""
+    """The specimen with some of the inputs, renumbered."""
     numbers = [int(k) for k in kept.reshape(-1)]
     place = {old: new for new, old in enumerate(numbers)}
 

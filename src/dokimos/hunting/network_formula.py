@@ -15,6 +15,8 @@ from dokimos.hunting.file_graph import FileGraph, FileNode, Values, names_in
 #: Networks with more numbers than this are not printed as formulas.
 MOST_NUMBERS = 12
 _LONGEST = 400
+#: What a formula shows in full.
+_PLAIN = frozenset(("Gemm", "MatMul", "Add", "Sub", "Relu", "Flatten", "Reshape"))
 _AFFINE = names_in(
     """
     Gemm MatMul Conv ConvTranspose AveragePool GlobalAveragePool Add Sub Mul Div Neg Flatten Reshape
@@ -34,7 +36,7 @@ def formula(graph: FileGraph) -> str:
     if sum(values.size for _, values in graph.floats()) > MOST_NUMBERS:
         return ""
     known: dict[str, NDArray[np.object_]] = {graph.input: _named("X", graph.input_size)}
-    lines = []
+    lines = [_described(graph, node) for node in graph.nodes if node.op not in _PLAIN]
     for number, node in enumerate(graph.nodes):
         found = _entries(graph, node, known)
         if node.output == graph.output or found is None or max(map(len, found)) > _LONGEST:
@@ -47,6 +49,14 @@ def formula(graph: FileGraph) -> str:
             found = _named(name, size)
         known[node.output] = found
     return "\n".join(lines) + "\n"
+
+
+def _described(graph: FileGraph, node: FileNode) -> str:
+    """A node with attributes, as the file has it: the formula shows what it computes, not how."""
+    read = [str(list(graph.shapes[name])) for name in node.inputs[:1]]
+    attributes = [f"{key}={value}" for key, value in sorted(node.attributes.items())]
+    weights = [str(graph.constants[name].tolist()) for name in node.inputs if name in graph.constants]
+    return f"# {node.op} of {', '.join(read)} with {', '.join([*attributes, *weights])}"
 
 
 def _named(name: str, size: int) -> NDArray[np.object_]:

@@ -38,7 +38,7 @@ ERRORS = (DokimosError, NoChange, Undecided, ValueError, OverflowError, IndexErr
 
 
 @dataclass(frozen=True, order=True)
-class Kind:
+class DrawKind:
     """What may be drawn: a family in one of its shapes, a random network, or a mutation of the user's."""
 
     family: str
@@ -50,19 +50,19 @@ class Kind:
         return f"{self.family}/{self.shape}" if self.shape else self.family
 
 
-def kinds(given: Sequence[SuiteEntry] = ()) -> tuple[Kind, ...]:
+def kinds(given: Sequence[SuiteEntry] = ()) -> tuple[DrawKind, ...]:
     """All kinds of draws."""
-    found = [Kind(RANDOM_NETWORK, name) for name in RANDOM]
+    found = [DrawKind(RANDOM_NETWORK, name) for name in RANDOM]
     for family in sorted(CONSTRUCTIONS):
         if family in _SLOW:
             continue
         named = [knob for knob in knobs_of(CONSTRUCTIONS[family].knobs_class) if knob.options]
-        found += [Kind(family, option) for option in named[0].options] if named else [Kind(family)]
-    found += [Kind(MUTATION, entry.name) for entry in given]
+        found += [DrawKind(family, option) for option in named[0].options] if named else [DrawKind(family)]
+    found += [DrawKind(MUTATION, entry.name) for entry in given]
     return tuple(found)
 
 
-def draw(kind: Kind, rng: np.random.Generator, given: Sequence[SuiteEntry]) -> list[LabelledInstance]:
+def draw(kind: DrawKind, rng: np.random.Generator, given: Sequence[SuiteEntry]) -> list[LabelledInstance]:
     """Proven instances of this kind; none if this draw comes to nothing."""
     try:
         if kind.family == RANDOM_NETWORK:
@@ -78,7 +78,7 @@ def draw(kind: Kind, rng: np.random.Generator, given: Sequence[SuiteEntry]) -> l
 # Families with random knobs
 
 
-def _of_family(kind: Kind, rng: np.random.Generator) -> list[LabelledInstance]:
+def _of_family(kind: DrawKind, rng: np.random.Generator) -> list[LabelledInstance]:
     construction = CONSTRUCTIONS[kind.family]
     knobs: dict[str, Any] = {}
     for knob in knobs_of(construction.knobs_class):
@@ -212,7 +212,7 @@ def _rescaled(graph: FileGraph, rng: np.random.Generator) -> FileGraph:
 
 
 def _doubled(graph: FileGraph, rng: np.random.Generator) -> FileGraph:
-    """The output added to itself: every path is there twice."""
+    """The output added to itself: every path is doubled."""
     last = graph.nodes[-1]
     node = replace(last, op="Add", inputs=("once", "once"), attributes={})
     return replace(graph, nodes=(*graph.nodes[:-1], replace(last, output="once"), node))

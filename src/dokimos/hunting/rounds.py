@@ -29,10 +29,10 @@ from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import append_line, write_whole
 from dokimos.core.readable import size_in_words
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.bandit import Bandit, Tally
+from dokimos.hunting.bandit import Bandit, Harvest
 from dokimos.hunting.causes import tool_name
-from dokimos.hunting.one_finding import reduce_one, wrong_of
-from dokimos.hunting.proven_draws import Kind, draw, kinds
+from dokimos.hunting.one_finding import NotWrong, reduce_one, wrong_of
+from dokimos.hunting.proven_draws import DrawKind, draw, kinds
 from dokimos.hunting.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
@@ -109,7 +109,7 @@ class _Met:
     record: RunRecord
     labelled: LabelledInstance
     wrong: Wrong
-    kind: Kind
+    kind: DrawKind
 
     @property
     def alike(self) -> str:
@@ -186,7 +186,7 @@ class Hunt:
         for word, count in line["alike"].items():
             state.seen[word] = state.seen.get(word, 0) + int(count)
         for name, values in line["kinds"].items():
-            tally = Tally(**values)
+            tally = Harvest(**values)
             self._bandit.tally(name).add(tally)
             state.draws += tally.draws
             state.instances += tally.instances
@@ -203,18 +203,18 @@ class Hunt:
         folder = self._out / _ROUND
         remove_folder(folder)
         rng = np.random.default_rng([self._hunting.seed, self.state.rounds])
-        tallies: dict[str, Tally] = {}
-        drawn: dict[str, tuple[LabelledInstance, Kind]] = {}
+        tallies: dict[str, Harvest] = {}
+        drawn: dict[str, tuple[LabelledInstance, DrawKind]] = {}
         for number in range(self._hunting.draws):
             kind = self._bandit.choose(rng)
             begun = time.process_time()
             own = draw(
                 kind, np.random.default_rng([self._hunting.seed, self.state.rounds, number]), self._given
             )
-            tally = tallies.setdefault(kind.name, Tally())
+            tally = tallies.setdefault(kind.name, Harvest())
             new = {one.instance.name: (one, kind) for one in own if one.instance.name not in drawn}
             drawn |= new
-            tally.add(Tally(1, len(new), cpu_seconds=time.process_time() - begun))
+            tally.add(Harvest(1, len(new), cpu_seconds=time.process_time() - begun))
         line: dict[str, Any] = {"round": self.state.rounds, "alike": {}, "crashes": 0, "tools": 0.0}
         line |= {"times": {}, "slow": []}
         if drawn:
@@ -227,8 +227,8 @@ class Hunt:
     def _asked(
         self,
         folder: Path,
-        drawn: Mapping[str, tuple[LabelledInstance, Kind]],
-        tallies: Mapping[str, Tally],
+        drawn: Mapping[str, tuple[LabelledInstance, DrawKind]],
+        tallies: Mapping[str, Harvest],
         line: dict[str, Any],
     ) -> Iterator[_Met]:
         """Ask all tools about all instances, with and without their attack, and see who is wrong."""
@@ -265,7 +265,7 @@ class Hunt:
                 yield _Met(record, labelled, wrong, kind)
 
     def _pace(
-        self, record: RunRecord, labelled: LabelledInstance, kind: Kind, line: dict[str, Any]
+        self, record: RunRecord, labelled: LabelledInstance, kind: DrawKind, line: dict[str, Any]
     ) -> None:
         """Keep how long a decision took, and what is far slower than its siblings of about its size."""
         if self._hunting.slow is None or not record.answer.decides:
@@ -283,7 +283,9 @@ class Hunt:
             )
         line["times"].setdefault(word, []).append(record.cpu_seconds)
 
-    def _made_small(self, met: Sequence[_Met], tallies: Mapping[str, Tally], line: dict[str, Any]) -> None:
+    def _made_small(
+        self, met: Sequence[_Met], tallies: Mapping[str, Harvest], line: dict[str, Any]
+    ) -> None:
         """Make what is new small; what looks like something seen often counts as a repeat."""
         order = sorted(met, key=lambda m: (bool(m.wrong.crash), m.record.cpu_seconds, m.record.job))
         for one in order:
@@ -320,6 +322,8 @@ class Hunt:
             )
         except DokimosError as error:
             self._seen(self.state, f"not confirmed: {error}")
+            if not isinstance(error, NotWrong):  # wrong, and not made small: the files stay
+                store_files(self._out / "unreduced", files_of(one.labelled))
             remove_folder(place)
             return False, 0.0
         for path in place.glob("asked*"):
@@ -366,7 +370,7 @@ def read_known(path: Path) -> list[str]:
             return [_read_finding(form).cause.key for form in _forms(path)]
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(path, "is no file of known causes, nor the folder of a hunt.") from error
+        raise UnreadableFile(path, "is neither a file of known causes nor the folder of a hunt.") from error
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
@@ -137,10 +138,11 @@ def exact_values(labelled: LabelledInstance) -> Mapping[str, Any]:
 
 def ask_by_itself(verifier: Verifier, folder: Path, settings: RunSettings) -> str:
     """What `query.py` prints when the tool's own interpreter runs it in its folder."""
-    program = verifier.program(settings.limits(60.0).wall_seconds)
+    program = verifier.program(folder, settings.limits(60.0).wall_seconds)
     if program is None:
         return ""
-    (place := folder / "own").mkdir(exist_ok=True)
+    remove_folder(place := folder / "own")
+    place.mkdir()
     limits, log = settings.limits(60.0), folder / "own.log"
     for name in (NETWORK, PROPERTY, QUERY):
         write_whole(place / name, (folder / name).read_bytes(), what="a copy")
@@ -165,9 +167,8 @@ def ask_by_itself(verifier: Verifier, folder: Path, settings: RunSettings) -> st
         room=room_for(verifier, invocation, limits, trust=settings.trust),
     )
     said = log_tail(log, characters=2000)
-    for path in (*place.iterdir(), log):
-        path.unlink(missing_ok=True)
-    place.rmdir()
+    log.unlink(missing_ok=True)
+    remove_folder(place)
     return said
 
 
@@ -179,7 +180,7 @@ def write_files(folder: Path, reduced: Reduced, verifier: Verifier, settings: Ru
     write_whole(folder / PROPERTY, specimen.property_text, what="the property")
     if (truth := files_of(labelled).truth) is not None:
         write_whole(folder / TRUTH, truth, what="the truth file")
-    program = verifier.program(settings.limits(60.0).wall_seconds)
+    program = verifier.program(folder, settings.limits(60.0).wall_seconds)
     if program is not None:
         write_whole(folder / QUERY, program, what="the program")
     if specimen.witness is not None:

@@ -209,6 +209,11 @@ class Verifier(ABC):
         Why nothing was decided, if a line of the log states it in a known form: `unsupported` instead of
         `unknown` or `error`. Only called for a process tree that ended on its own, if `given` decides
         nothing; it must not decide anything itself.
+    `program(folder, seconds)`
+        The text of a Python program of at most 20 lines that asks the tool about `network.onnx` and
+        `property.vnnlib`, which are in `folder` and which it finds beside it, and prints the answer: for
+        those who make the tool, who have no Dokimos. The first word of `command` runs it. None if there is
+        none. By default it starts `command`; a tool whose command is a runner of ours writes its own.
 
     **What the base class does** (`answer`, final): a process tree that was killed at its wall or CPU
     limit is `timeout`, at its memory limit `memout`, whatever it may have written before; one that was
@@ -350,20 +355,20 @@ class Verifier(ABC):
         """An answer that decides nothing, with the reason that the log gives."""
         return given
 
-    def program(self, seconds: float) -> str | None:
+    def program(self, folder: Path, seconds: float) -> str | None:
         """A program that asks it without Dokimos: see the class. Here, one that starts its command."""
         query = Query(
             name="network",
-            network_file=Path("network.onnx"),
-            property_file=Path("property.vnnlib"),
-            folder=Path(),
+            network_file=folder / "network.onnx",
+            property_file=folder / "property.vnnlib",
+            folder=folder,
             wall_seconds=seconds,
             memory_bytes=1 << 32,
         )
         invocation = self.command(query)
         if invocation.files:
             return None
-        words = ", ".join(map(repr, invocation.command[1:]))
+        words = ", ".join(repr(word.replace(f"{folder}{os.sep}", "")) for word in invocation.command[1:])
         return _PROGRAM.format(name=self.name, words=words, result=query.result.name)
 
     def accepts(self, exit_code: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from dokimos.suites.instance import VerifierAnswer
@@ -61,7 +62,7 @@ class Marabou(PinnedVerifier):
         start = as_command((self.environment.python, _RUNNER))
         return Invocation((*start, *as_command((*options, *files))), start_words=len(start))
 
-    def program(self, seconds: float) -> str:
+    def program(self, folder: Path, seconds: float) -> str:
         """By the interface that its README shows."""
         return _PROGRAM.format(seconds=max(1, round(seconds)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from dokimos.suites.instance import Answer, VerifierAnswer
@@ -44,6 +45,7 @@ class NeuralSat(PinnedVerifier):
     reads_vnnlib2 = False
     limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0"
     unread_operators = "Concat Gather Max Pad Slice"
+    can_stay_warm = True
     attack_off = ("--disable_attack",)
     #: Where the licence of gurobipy is.
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
@@ -62,9 +64,9 @@ class NeuralSat(PinnedVerifier):
         """Its main script, on the processor."""
         files = (str(query.property_file), str(query.network_file), str(query.result))
         arguments = (*_arguments(*files, f"{query.wall_seconds:g}"), *self.switches)
-        return Invocation(as_command((self.environment.python, *arguments)))
+        return Invocation(as_command((self.environment.python, *arguments)), start_words=2)
 
-    def program(self, seconds: float) -> str:
+    def program(self, folder: Path, seconds: float) -> str:
         """By its own main script, which expects its folder on the path."""
         options = f"--timeout {seconds:g} --device cpu --result_file result".split()
         words = ["--net", "network.onnx", "--spec", "property.vnnlib", *options, *self.switches]

@@ -14,7 +14,9 @@ from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_verdict
 from dokimos.verifiers.runners import RUNNERS
 
+_RUNNER = RUNNERS / "vibecheck_runner.py"
 _SMOKE = RUNNERS / "command_line_smoke.py"
+_MODULE = ("-m", "vibecheck")
 #: How its result file begins if it cannot read a network.
 _UNSUPPORTED = "NotImplementedError: "
 #: The line of its log that explains an `unknown` due to an unsupported operator or property.
@@ -40,6 +42,7 @@ class Vibecheck(PinnedVerifier):
     limitations: ClassVar[str] = "takes `<` for `<=`"
     unread_operators = "Clip Expand GlobalAveragePool Pad Slice"
     attack_off = ("--no-attack",)
+    can_stay_warm = True
     #: Where the licence of gurobipy is.
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     environment = PinnedEnvironment(
@@ -61,8 +64,11 @@ class Vibecheck(PinnedVerifier):
         if not self.attacks:
             question = ("--net", str(query.network_file), "--spec", str(query.property_file))
             options = _options(str(query.result), timeout)
-            arguments = ("-m", "vibecheck", *question, *options, *self.switches)
-        return Invocation(as_command((self.environment.python, *arguments)))
+            arguments = (*_MODULE, *question, *options, *self.switches)
+        if not self.is_warm:
+            return Invocation(as_command((self.environment.python, *arguments)))
+        start = as_command((self.environment.python, _RUNNER))
+        return Invocation((*start, *arguments[len(_MODULE) :]), start_words=len(start))
 
     def accepts(self, exit_code: int) -> bool:
         """0 for `unsat`, 1 for the other verdicts, 2 if the result file says what went wrong."""
@@ -88,7 +94,7 @@ class Vibecheck(PinnedVerifier):
 
 
 def _arguments(property_file: str, network: str, result: str, timeout: str) -> tuple[str, ...]:
-    return ("-m", "vibecheck", "verify", property_file, "--network", network, *_options(result, timeout))
+    return (*_MODULE, "verify", property_file, "--network", network, *_options(result, timeout))
 
 
 def _options(result: str, timeout: str) -> tuple[str, ...]:

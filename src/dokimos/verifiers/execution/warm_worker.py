@@ -5,9 +5,9 @@ tree under a shepherd like any run, and gets its queries as lines of JSON throug
 through another. `verifiers/runners/warm_queries.py` is the other side.
 
 Earlier queries must not influence an answer. So a worker is discarded, and its whole tree ended, after a
-limit, a crash, an exit code other than 0, an invalid reply, processes left behind, or memory growth. If
-something odd happens to a worker that had earlier queries, a new worker gets the same query, and its answer
-counts.
+limit, a crash, an exit code other than 0 (unless a fork answered), an invalid reply, processes left behind,
+or memory growth. If something odd happens to a worker that had earlier queries, a new worker gets the same
+query, and its answer counts.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class WarmWorker:
         self.asked = 0
         #: Whether it may get another query.
         self.is_fit = True
+        #: Whether a fork of it answers each query: then none can be the cause of what the next one gets.
+        self.forks = False
         self._tree: WatchedTree | None = None
         self._rest: tuple[int, int] | None = None
         self._running = contextlib.ExitStack()
@@ -151,11 +153,14 @@ class WarmWorker:
 
     def _reply(self) -> int | None:
         """The exit code in the reply to this query; None if the reply is not valid."""
-        words = os.read(self._replies, _LONGEST_REPLY).split(b" ")
-        if len(words) != 2 or words[0] != str(self.asked).encode() or not words[1].endswith(b"\n"):
+        reply = os.read(self._replies, _LONGEST_REPLY)
+        words = reply.removesuffix(b"\n").split(b" ")
+        if not reply.endswith(b"\n") or words[0] != str(self.asked).encode() or len(words) < 2:
             return None
-        code = words[1].removesuffix(b"\n")
-        return int(code) if code.isdigit() else None
+        self.forks = words[2:] == [b"forked"]
+        if len(words) > 2 and not self.forks:
+            return None
+        return int(words[1]) if words[1].isdigit() else None
 
     def _answered(self, tree: WatchedTree, code: int, ended: float) -> Outcome:
         limits = self.start.limits
@@ -164,7 +169,7 @@ class WarmWorker:
         rest = at_rest(tree.root)
         before = self._rest = self._rest or rest
         grown = rest[0] - before[0] > GROWTH_SHARE * limits.memory_bytes
-        self.is_fit = code == 0 and rest[1] == before[1] == 1 and not grown
+        self.is_fit = (code == 0 or self.forks) and rest[1] == before[1] == 1 and not grown
         is_late = ended - begun > limits.wall_seconds
         if is_late or not self.is_fit:
             self.end()
@@ -214,7 +219,7 @@ class WarmWorkers:
         worker = self._take(start)
         while True:
             outcome = worker.ask(arguments, folder=folder, log=log, cancel=cancel)
-            odd = is_odd(outcome)
+            odd = is_odd(outcome) and not (worker.forks and worker.is_fit)
             if not odd:
                 self._give_back(worker)
             else:

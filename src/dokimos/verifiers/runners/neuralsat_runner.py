@@ -1,6 +1,7 @@
 """Runs NeuralSAT's own main script. Run by NeuralSAT's own interpreter.
 
 neuralsat_runner.py --net NETWORK --spec PROPERTY --timeout SECONDS --device cpu --result_file RESULT …
+neuralsat_runner.py --queries QUERIES REPLIES
 
 It imports nothing of Dokimos; the arguments are NeuralSAT's. NeuralSAT installs itself as a package called
 `src`, whose modules expect its folder on the path, and imports a torchvision that it does not use. If it
@@ -10,6 +11,7 @@ does not support an operator of the network, or its converted network does not r
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import runpy
 import sys
@@ -42,6 +44,12 @@ def op_being_converted(trace: TracebackType | None) -> str | None:
             found = ", ".join(sorted({str(node.attr.get("operator", node.op)) for node in unknown}))
         trace = trace.tb_next
     return found
+
+
+def load() -> None:
+    """Import what every query needs."""
+    for name in ("torch", "onnx", "onnxruntime"):
+        importlib.import_module(name)
 
 
 def main() -> None:
@@ -97,4 +105,6 @@ def _one_line(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    from warm_queries import serve
+
+    serve(main, load)

@@ -5,7 +5,8 @@ RUNNER --queries QUERIES REPLIES
 
 QUERIES is a named pipe with lines of JSON: the number of a query, what its ARGUMENTS would have been, and
 the folder to work in. REPLIES gets a line for each: its number, and the exit code that a separate process
-would have had. It ends after the last query, when no process has QUERIES open for writing.
+would have had; and `forked`, if a fork answered it. It ends after the last query, when no process has
+QUERIES open for writing.
 
 A runner that loads much hands over a function that loads it. That is called once, and each query gets a
 fork of the process in which it was: nothing of one query reaches the next, and a crash ends the fork alone.
@@ -45,7 +46,7 @@ def serve(main: Callable[[], None], load: Callable[[], None] | None = None) -> N
             work_in(str(home))
             sys.stdout.flush()
             sys.stderr.flush()
-            told.write(f"{query['number']} {code}\n")
+            told.write(f"{query['number']} {code}{'' if load is None else ' forked'}\n")
             told.flush()
 
 
