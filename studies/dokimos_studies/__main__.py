@@ -35,7 +35,7 @@ COMMANDS = {
     "profiles": ("profiles", "profiles of published benchmarks"),
     "published-answers": ("published_answers", "benchmarks and their published answers, audited"),
     "published-properties": ("published_properties", "boxes and radii of published networks, reproduced"),
-    "planted": ("planted", "which suites catch which planted bugs, for docs/planted-bugs.md"),
+    "planted": ("planted", "which suites catch which planted bugs, for studies/results/planted.md"),
     "orders": (
         "orders",
         "the orders in which budgets of `dokimos gate` take the instances of shipped suites",

@@ -1,4 +1,4 @@
-"""The tables of docs/planted-bugs.md: `dokimos-studies planted [--sort SORT] SUITE...`.
+"""The tables of studies/results/planted.md: `dokimos-studies planted [--sort SORT] SUITE...`.
 
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its place in the order, and the CPU seconds of
