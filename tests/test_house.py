@@ -153,7 +153,7 @@ LIMITS = {
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
     # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on, and programs
     # of parts that are made once (330); exported models, categories and networks of one number in laws
-    # (850); the database of labels, properties of several networks, releases that describe their data (650).
+    # (850); the database of labels, properties of several networks, what releases say of their data (650).
     "lines of code": (0, 71_000),
     "modules": (0, 472),
     "import lines in percent": (0, 10.5),
