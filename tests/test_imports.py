@@ -28,6 +28,7 @@ LAYERS = (
     "judging",
     "difficulty",
     "reports",
+    "hunting",
     "laws",
     "testing",
     "api",

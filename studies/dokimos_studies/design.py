@@ -25,8 +25,7 @@ import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of, make_knobs
-from dokimos.constructions.generation import with_seeds
-from dokimos.constructions.recipes import Draw, Recipe
+from dokimos.constructions.recipes import Draw, Recipe, with_seeds
 from dokimos.core.errors import ConstructionFailed, InputError, packages_missing
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.registry import unknown_name

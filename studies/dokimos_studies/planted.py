@@ -1,34 +1,35 @@
 """The tables of docs/planted-bugs.md: `dokimos-studies planted [--sort SORT] SUITE...`.
 
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
-the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
-forms run on all instances. SORT is misreader, bounder, attacker or truster; all of them unless given. An
-attacker has two rows: with its attack, and with its attack off; the times are CPU seconds there. With
---every, each bug runs on every instance that is labelled `sat` instead: on how many of them it is caught,
-and which the others are; --bug chooses bugs by name.
+the instances, up to the first that catches it: the verdict, its place in the order, and the CPU seconds of
+the answers until then. Sound forms run on all instances. SORT is misreader, bounder, attacker or truster;
+all of them unless given. An attacker has two rows: with its attack, and with its attack off; it is asked
+only where there is a counterexample, since it replays what it says and can be wrong nowhere else. SUITE is
+the name of a shipped suite, or a folder with the name of one.
+
+What was answered is kept in --records FILE, a line each, so that an interrupted command goes on where it
+stopped. With --every, each bug runs on every instance that is labelled `sat` instead: on how many of them
+it is caught, and which the others are; --bug chooses bugs by name.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import dokimos
 from dokimos.suites.budgets import in_order
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS
-from dokimos_studies.planted_catches import Hunt, attack_all, attempts, hunt, hunt_behind
+from dokimos_studies.planted_catches import Hunt, Outcomes, attempts, hunt, labelled_sat
 
-
-def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:
-    """The answers of a form without a bug; it must not be wrong anywhere."""
-    found = list(attempts(bug, entries))
-    if wrong := [attempt.instance for attempt in found if attempt.is_caught]:
-        sys.exit(f"{bug.name} has no bug, and is wrong on {', '.join(wrong)}")
-    return {attempt.instance: attempt.answer for attempt in found}
+Suites = Mapping[str, tuple[SuiteEntry, ...]]
+RECORDS = Path(__file__).resolve().parents[2] / "state-runs" / "planted.jsonl"
 
 
 #: A gate with this budget, one job at a time, is to catch every bug.
@@ -49,59 +50,57 @@ def cell(found: Hunt) -> str:
     return f"({found.others} other answers)" if found.others else "–"
 
 
-def rows(sort: tuple[PlantedVerifier, ...], suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
-    """Print one table, row by row; the first of a sort has no bug."""
-    sound = {name: sound_answers(sort[0], entries) for name, entries in suites.items()}
-    decided = [
-        f"right in {sum(a.decides for a in found.values())} of {len(found)}" for found in sound.values()
-    ]
+def rows(bugs: tuple[PlantedVerifier, ...], suites: Suites, outcomes: Outcomes) -> None:
+    """Print one table, row by row; the first of a sort has no bug, and must not be wrong anywhere."""
+    sound, *others = bugs
+    decided = []
+    for name, entries in suites.items():
+        found = list(attempts(sound, entries, outcomes))
+        if wrong := [attempt.instance for attempt in found if attempt.is_caught]:
+            sys.exit(f"{sound.name} has no bug, and is wrong on {', '.join(wrong)} of {name}")
+        decided.append(f"right in {sum(attempt.answer.decides for attempt in found)} of {len(found)}")
     print(f"| `planted=` | what it does | {' | '.join(suites)} |")
     print("|---|---|" + "---|" * len(suites))
-    print(f"| `{sort[0].name}` | {sort[0].about} | {' | '.join(decided)} |", flush=True)
-    for bug in sort[1:]:
-        cells = [cell(hunt(bug, entries, sound[name])) for name, entries in suites.items()]
+    print(f"| `{sound.name}` | {sound.about} | {' | '.join(decided)} |", flush=True)
+    for bug in others:
+        cells = [cell(hunt(bug, entries, outcomes, sound)) for entries in suites.values()]
         nothing = "; **changes no answer**" if all(text == "–" for text in cells) else ""
         print(f"| `{bug.name}` | {bug.about}{nothing} | {' | '.join(cells)} |", flush=True)
 
 
-def attacker_rows(suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
+def attacker_rows(bugs: tuple[PlantedVerifier, ...], suites: Suites, outcomes: Outcomes) -> None:
     """Print the table of the attackers, each with its attack on and off."""
-    sound, *bugs = (bug for bug in ATTACKERS if isinstance(bug, Attacker))
-    known = {name: list(attack_all(entries)) for name, entries in suites.items()}
-    for name, entries in known.items():
-        for attacks in (True, False):
-            if (found := hunt_behind(sound, entries, attacks=attacks)).caught_by is not None:
-                sys.exit(f"{sound.name} has no bug, and is wrong on {name}/{found.caught_by.instance}")
     print(f"| `planted=` | what it does | attack | {' | '.join(suites)} |")
     print("|---|---|---|" + "---|" * len(suites))
-    left = [f"misses {sum(not e.found and labelled_sat(e.entry) for e in own)}" for own in known.values()]
-    print(f"| `{sound.name}` | {sound.about} | on | {' | '.join(left)} |", flush=True)
     for bug in bugs:
-        cells = {
-            attacks: [cell(hunt_behind(bug, entries, attacks=attacks)) for entries in known.values()]
-            for attacks in (True, False)
-        }
-        print(f"| `{bug.name}` | {bug.about} | on | {' | '.join(cells[True])} |")
-        print(f"| | | off | {' | '.join(cells[False])} |", flush=True)
+        assert isinstance(bug, Attacker)
+        for attacks in (True, False):
+            asked = replace(bug, attacks=attacks)
+            found = {name: hunt(asked, entries, outcomes) for name, entries in suites.items()}
+            if bug.is_sound and (wrong := [name for name, each in found.items() if each.caught_by]):
+                sys.exit(f"{bug.name} has no bug, and is wrong on {', '.join(wrong)}")
+            cells = [left(asked, own, outcomes) for own in suites.values()] if bug.is_sound else []
+            told = f"`{bug.name}` | {bug.about} | on" if attacks else "| | off"
+            print(f"| {told} | {' | '.join(cells or map(cell, found.values()))} |", flush=True)
 
 
-def every_catch(bugs: list[PlantedVerifier], suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
+def left(sound: Attacker, entries: tuple[SuiteEntry, ...], outcomes: Outcomes) -> str:
+    """How many counterexamples the attack leaves to the proofs; without it, how many splits find."""
+    found = [attempt.answer.decides for attempt in attempts(sound, entries, outcomes)]
+    return f"finds {sum(found)} of {len(found)}"
+
+
+def every_catch(bugs: list[PlantedVerifier], suites: Suites, outcomes: Outcomes) -> None:
     """Print one table: on how many instances labelled `sat` each bug is caught, and where it is not."""
     print(f"| `planted=` | {' | '.join(f'caught in {name}' for name in suites)} | not caught |")
     print("|---|" + "---|" * len(suites) + "---|")
     for bug in bugs:
         cells, right = [], []
         for entries in suites.values():
-            found = list(attempts(bug, [one for one in entries if labelled_sat(one)]))
+            found = list(attempts(bug, [one for one in entries if labelled_sat(one)], outcomes))
             cells.append(f"{sum(attempt.is_caught for attempt in found)} of {len(found)}")
             right += [attempt.instance for attempt in found if not attempt.is_caught]
         print(f"| `{bug.name}` | {' | '.join(cells)} | {', '.join(right) or '–'} |", flush=True)
-
-
-def labelled_sat(entry: SuiteEntry) -> bool:
-    """Whether the suite says that there is a counterexample."""
-    truth = entry.read_truth()
-    return truth is not None and truth.label is Label.SAT
 
 
 def main() -> None:
@@ -111,18 +110,21 @@ def main() -> None:
     parser.add_argument("--sort", choices=[sort.value for sort in Sort], action="append")
     parser.add_argument("--bug", choices=sorted(PLANTED), action="append", default=[])
     parser.add_argument("--every", action="store_true")
+    parser.add_argument("--records", type=Path, default=RECORDS)
     options = parser.parse_args()
     if options.bug and not options.every:
         parser.error("--bug needs --every.")
-    suites = {name: in_order(dokimos.read_suite(name).entries, name=name) for name in options.suites}
+    options.records.parent.mkdir(parents=True, exist_ok=True)
+    outcomes = Outcomes(options.records)
+    suites = {
+        (name := Path(given).name): in_order(dokimos.read_suite(given).entries, name=name)
+        for given in options.suites
+    }
     sorts = [Sort(text) for text in options.sort or ([] if options.bug else [sort.value for sort in Sort])]
     if options.every:
         wanted = [bug for sort in sorts for bug in TABLES[sort] if not bug.is_sound]
-        every_catch([*(PLANTED[name] for name in options.bug), *wanted], suites)
+        every_catch([*(PLANTED[name] for name in options.bug), *wanted], suites, outcomes)
         return
     for sort in sorts:
-        if sort is Sort.ATTACKER:
-            attacker_rows(suites)
-        else:
-            rows(TABLES[sort], suites)
+        (attacker_rows if sort is Sort.ATTACKER else rows)(TABLES[sort], suites, outcomes)
         print()

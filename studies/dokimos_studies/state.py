@@ -1,10 +1,11 @@
 """Run the verifiers on the suites and write studies/results/state-of-the-verifiers.md: `make state`.
 
     dokimos-studies state [--group GROUP] [--runs FOLDER] [--page FILE] [--jobs N]
-                                         [--only SUITE] [--again] [--no-runs]
+                             [--only SUITE] [--verifier NAME] [--again] [--no-runs]
 
 The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
-these on deeper and deeper networks, `attack`, where their attacks are also switched off, `study`, on the
+these on deeper and deeper networks, `attack`, where their attacks are also switched off, `attack_quick`,
+the same on the present `quick`, `study`, on the
 ladder and the edge, and on the published grid, whose tables dokimos-studies again writes beside the
 published ones, and `repositories` and `repositories_quick`, those that you install yourself (DOKIMOS_NNENUM
 and DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the
@@ -13,6 +14,7 @@ others stay as they are.
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command continues where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
 With `--again`, runs that the clock stopped while they had less than half a processor are done again.
+With `--verifier`, only those are run: the ones that a machine has, say.
 What was done to the records otherwise belongs in FOLDER/notes.txt, a line each: the page says it.
 """
 
@@ -22,7 +24,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dokimos
@@ -71,6 +73,15 @@ GROUPS = {
             *("never2", "reference"),
         ),
         {"relaxations": 60, "splits": 60, "wrapped-ops": 60},
+        cpu_seconds=10,
+    ),
+    "attack_quick": Group(
+        "The present quick, with and without the tools' own attacks",
+        (
+            *("marabou", "vibecheck", "vibecheck:no-attack", "neuralsat", "neuralsat:no-attack"),
+            *("never2", "reference"),
+        ),
+        {"quick": 100},
         cpu_seconds=10,
     ),
     "study": Group(
@@ -173,10 +184,15 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="SUITE")
+    parser.add_argument("--verifier", action="append", metavar="NAME")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--no-runs", action="store_true")
     options = parser.parse_args()
     group = GROUPS[options.group]
+    if strange := set(options.verifier or ()) - set(group.verifiers):
+        parser.error(f"{options.group} does not have {', '.join(sorted(strange))}")
+    if options.verifier:
+        group = replace(group, verifiers=tuple(options.verifier))
     runs = options.runs or ROOT / "state-runs" / options.group
     if options.jobs < 1:
         parser.error("--jobs must be at least 1")

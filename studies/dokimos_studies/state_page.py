@@ -172,7 +172,8 @@ def _suite(state: _SuiteState) -> list[str]:
     for verifier in state.verifiers:
         judged = state.of(verifier)
         verdicts = Counter(j.verdict for j in judged)
-        apart = [v for v in Verdict if v.is_listed_apart and verdicts[v]]
+        plain = {v for v in Verdict if v.is_wrong} | {Verdict.CORRECT, Verdict.UNDECIDED}
+        apart = [v for v in Verdict if v not in plain and verdicts[v]]
         answers = Counter(j.record.answer for j in judged if j.verdict is Verdict.UNDECIDED)
         rows.append(
             [

@@ -26,6 +26,7 @@ SESSIONS = {
     ),
     "attacks": ("attack", "hide", "assess_hiding", "hide_soundness"),
     "audits": ("audit",),
+    "editions": ("init_edition", "read_edition", "run_edition", "score_edition", "publish_edition"),
     "configuration": ("init_config", "read_config"),
     "suites": (
         "read_suite",

@@ -84,6 +84,7 @@ ATTENTION: list[dict[str, Any]] = [
     {"tokens": 3, "width": 4, "value_width": 2, "classes": 2, "hinges": 2, "slack": 1.001},
 ]
 SMALL_ATTENTION = {"tokens": 2, "width": 2, "value_width": 1, "classes": 2, "hinges": 1}
+GRAPH = {"nodes": 4, "degree": 2, "features": 2, "rounds": 1, "hidden": 1, "taps": 2}
 TOKENS = {"size": 2, "colours": 1, "patch": 1, "width": 8, "heads": 2, "layers": 1, "taps": 3}
 POLYNOMIAL = {"inputs": 2, "width": 2, "epsilon": 0.125, "buffer": 0.02}
 
@@ -100,6 +101,7 @@ SEARCHED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("residual", {**BLOCKS, "classes": 2, "slack": 0.001}),
         ("residual", {**BLOCKS, "blocks": 2, "classes": 3, "epsilon": 0.25}),
         ("residual", {**BLOCKS, "colours": 1, "stages": 1, "pairs": 1, "slack": 0.00001}),
+        ("message-passing", {**GRAPH, "classes": 2, "slack": 0.001}),
     ],
     "fixed-routing": [
         ("transformer", {**TOKENS, "classes": 2}),

@@ -91,6 +91,11 @@ def _decision(trees: SumOfTrees, record: tuple[Quantity, ...], case: Case, known
 
 
 def _walked(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> int:
+    found = _scored(trees, record)
+    return found.index(max(found))
+
+
+def _scored(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> list[Any]:
     kind = trees.values.dtype.type
     scores = [kind(each) for each in trees.base]
     for root in trees.roots.tolist():
@@ -102,8 +107,7 @@ def _walked(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> int:
             left = trees.missing_left[node] if value is None else value <= float(trees.last[node])
             node = int(trees.left[node] if left else trees.right[node])
         scores = [kind(a + b) for a, b in zip(scores, trees.values[node], strict=True)]
-    found = [kind(each / kind(trees.divide)) for each in scores]
-    return found.index(max(found))
+    return [kind(each / kind(trees.divide)) for each in scores]
 
 
 def _is_violated(statement: TreeStatement, case: Case, known: Known | None = None) -> bool:

@@ -39,9 +39,9 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 9050
-#: Parts of the checker that prove laws on trees, and no label; what they add.
-FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones")
+MOST_LINES_IN_ALL = 8858
+#: Parts of the checker that prove laws, and no label; what those on trees add.
+FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
 MOST_LINES_FOR_ONE_KIND = 6105
 SOURCE = Path(dokimos.__file__).parent
@@ -180,6 +180,7 @@ def listing(modules: Iterable[str]) -> str:
 
 def test_the_core_for_all_kinds_is_no_larger_than_it_was() -> None:
     core = whole_core()
+    assert core == closure(["dokimos.checker.check", *map(module_of, CERTIFICATES)])
     print(f"\nThe trusted core, in lines of code:\n{listing(core)}")
     assert {module_of(kind) for kind in CERTIFICATES} <= core
     assert sum(map(lines_of_code, core)) <= MOST_LINES_IN_ALL

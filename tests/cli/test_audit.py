@@ -44,7 +44,7 @@ def test_faults_in_files_are_listed_and_written(dokimos: Dokimos, tmp_path: Path
     table.write_text(table.read_text() + "onnx/net.onnx,vnnlib/gone.vnnlib,60\n")
     ran = dokimos("audit", folder, "--json-file", findings, "--sarif", log, "--jobs", 1)
     assert ran.code == 1
-    assert f"{table}:3: error: 'vnnlib/gone.vnnlib' is listed, but is not in the folder" in ran.out
+    assert f"{table}:3: error: 'vnnlib/gone.vnnlib': listed, but not there" in ran.out
     assert json.loads(findings.read_text())["findings"][0]["rule"] == "missing-file"
     assert json.loads(log.read_text())["version"] == "2.1.0"
 
@@ -77,3 +77,22 @@ def test_labels_are_looked_for_where_nothing_checks_an_answer(
     assert [path.name for path in (folder / "truth").iterdir()] == ["net__two.json"]
     assert "unchecked" not in dokimos("judge", tmp_path / "campaign").out
     assert dokimos("audit", folder, "--label", "5s").code == 2
+
+
+def test_an_audit_ends_whatever_is_missing_large_or_damaged(dokimos: Dokimos, tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "all" / "bench")
+    other = write_benchmark(tmp_path / "all" / "other")
+    (other / "onnx" / "net.onnx").unlink()
+    (tmp_path / "all" / "none").mkdir()
+    (tmp_path / "all" / "none" / "instances.csv").write_text("")
+    denier = {"denier": [("one", "unsat", None)]}
+    results = write_results(tmp_path / "results", "bench", {"right": [("one", "sat", CORNER)], **denier})
+    write_results(results, "other", denier)
+    write_results(results, "none", denier)
+    words = ["--results", results, "--out", tmp_path / "c", "--jobs", 1, "--most", "1MB"]
+    ran = dokimos("audit", tmp_path / "all", *words)
+    assert ran.code == 1
+    for said in ("missing-file", "no-instances", "2 rows need", "not-judged", "c: 2 published answers"):
+        assert said in ran.out.replace("\n", " ")
+    assert "judging 1/1: bench/net__one" in ran.err
+    assert dokimos("judge", tmp_path / "c").code == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.constructions.generation import GeneratedInstance, generate_suite, shipped_suite, with_seeds
-from dokimos.constructions.recipes import Recipe, parse_recipe
+from dokimos.constructions.generation import GeneratedInstance, generate_suite, shipped_suite
+from dokimos.constructions.recipes import Recipe, parse_recipe, with_seeds
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.core.files import code_key
 from dokimos.suites.folder import cached_folder, find_suite

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dokimos.constructions.recipes import parse_recipe, shipped_recipe
+from dokimos.constructions.recipes import parse_recipe, shipped_recipe, with_seeds
 from dokimos.core.errors import UnreadableFile
 from dokimos.suites.folder import shipped_names
 
@@ -45,9 +45,23 @@ def test_a_recipe_includes_the_draws_of_shipped_suites_after_its_own() -> None:
     text = 'include = ["specs", "scale"]\n[[draw]]\nfamily = "exact-radius"'
     first, *rest = parse_recipe(text, file="x.toml").draws
     assert first.family == "exact-radius"
-    assert tuple(rest) == (*shipped_recipe("specs").draws, *shipped_recipe("scale").draws)
+    included = (with_seeds(shipped_recipe(name)).draws for name in ("specs", "scale"))
+    assert rest == [draw for draws in included for draw in draws], "with the seeds that they have there"
     with pytest.raises(UnreadableFile, match="not 'quick'"):
         parse_recipe('include = ["quick"]', file="quick.toml")
+    with pytest.raises(UnreadableFile, match="cannot include hidden"):
+        parse_recipe('include = ["hidden"]', file="x.toml")
+
+
+def test_what_several_suites_have_is_included_once_with_both_labels() -> None:
+    both, one = (
+        sum(len(shipped_recipe(name).draws) for name in names)
+        for names in (("splits", "quick"), ("splits",))
+    )
+    included = parse_recipe('include = ["quick", "splits"]', file="x.toml").draws
+    shared = [draw for draw in included if draw.family == "splits"]
+    assert len(shared) == one and len(included) == both - 3
+    assert {draw.labels for draw in shared} == {("unsat", "sat")}
 
 
 def test_a_sweep_draws_every_combination() -> None:

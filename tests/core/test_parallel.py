@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.inputs import allowed_bytes, reading_at_most
 from dokimos.core.parallel import each
 
 
@@ -30,6 +31,14 @@ def _fail(number: int) -> int:
 def _killed(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def _killed_at_three(number: int) -> int:
+    return _killed(number) if number == 3 else number
+
+
+def _most(_: int) -> int:
+    return allowed_bytes()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -62,6 +71,17 @@ def test_an_error_comes_out(jobs: int) -> None:
 def test_a_killed_process_is_one_sentence() -> None:
     with pytest.raises(DokimosError, match=r"was killed.*fewer `jobs`"):
         list(each(_killed, [3, 1], jobs=2))
+
+
+def test_what_was_not_killed_is_done_all_the_same() -> None:
+    found = dict(each(_killed, [3, 1, 2], jobs=2, lost=lambda item: -item))
+    assert found == {0: -3, 1: -1, 2: -2}
+    assert dict(each(_killed_at_three, [3, 1, 2], jobs=2, lost=lambda item: -item)) == {0: -3, 1: 1, 2: 2}
+
+
+def test_processes_know_how_large_files_may_be() -> None:
+    with reading_at_most(12345):
+        assert [most for _, most in each(_most, [1, 2], jobs=2)] == [12345, 12345]
 
 
 def _place(_: int) -> tuple[str, str | None, str | None]:

@@ -12,6 +12,7 @@ import torch
 from dokimos.checker.base import Problem
 from dokimos.checker.linear.lines import UNITS
 from dokimos.checker.linear.proof import LinearProof
+from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.engine.branch_and_bound import _sides
 from dokimos.engine.fast_walk import CURVES, _bent_lines, _last_tangents
@@ -23,6 +24,7 @@ from dokimos.networks.semantics.outward import Interval
 from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
+from dokimos.testing.statements import drafts_of
 from tests.checker.files import model, question
 from tests.checker.small_networks import SmallReluNetwork
 
@@ -151,6 +153,13 @@ def test_formulas_are_decided_through_their_units() -> None:
     assert search(network, asked, 0).run().settled
 
 
+def test_a_thin_slice_that_cuts_of_inputs_leave_is_closed_by_cuts_of_units() -> None:
+    """Halving inputs soon closes most of the box, and of the rest a little more for ever."""
+    robust, _ = drafts_of(CONSTRUCTIONS["exclusive-pairs"], 0, pairs=2, inputs=4)
+    network = read_onnx(robust.network)
+    assert LinearSearch(network, robust.question, SearchEffort(most_steps=20_000)).run().data is not None
+
+
 def test_a_side_of_a_cut_is_bounded_no_worse_than_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of units that are bounded from below: their multipliers make up for what the decided unit loses."""
     monkeypatch.setattr("dokimos.engine.branch_and_bound.TRIED", 100)
@@ -164,7 +173,7 @@ def test_a_side_of_a_cut_is_bounded_no_worse_than_the_whole(monkeypatch: pytest.
         engine = LinearSearch(network, asked, SearchEffort(60.0), few_inputs=0)
         question, start = engine._root(box, conjunction)
         tree = engine._search(box, question, start, SearchEffort(60.0), cuts_inputs=False)
-        (whole,) = tree._start()
+        _, (whole,), _ = tree._start()
         assert tree._bound([whole])
         known = tree._value(whole)
         for _, cut in tree._candidates([whole]):

@@ -174,6 +174,8 @@ def faults(names: list[str], size: int, *, share: int = 1) -> Iterator[str]:
     for name in names:
         reader = READERS[name]
         seeds = reader.seeds()
+        gc.collect()
+        gc.freeze()  # what is there now need not be looked through again for each file
         reader.read(*_written(reader.filename, seeds[0]))  # what it loads at first is not its cost
         chosen = sorted(range(len(seeds)), key=lambda k: len(seeds[k]))[:2]
         for origin in chosen:

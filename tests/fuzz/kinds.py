@@ -12,6 +12,7 @@ error that is not one of ours.
 from __future__ import annotations
 
 import base64
+import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from dokimos.checker import CERTIFICATES
 from dokimos.checker.base import Problem, Proven
 from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.walk import steps_of
-from dokimos.core.errors import DokimosError
+from dokimos.core.errors import DokimosError, about
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided, evaluate
@@ -40,6 +41,7 @@ from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.checker.files import question
+from tests.networks.reading import random_nodes
 
 Rng = np.random.Generator
 Shape = tuple[int, ...]
@@ -63,6 +65,8 @@ class Graph:
     rng: Rng
     opset: int
     dtype: type[np.floating[Any]] = np.float32
+    #: How many constants are far larger, or smaller, than the others.
+    far: float = 0.0
     shapes: dict[str, Shape] = field(default_factory=dict)
     varying: list[str] = field(default_factory=list)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -73,6 +77,9 @@ class Graph:
         if values is None:
             drawn = self.rng.integers(-8, 9, size=shape) / 4
             values = drawn * self.rng.choice([1.0, 0.125]) if self.rng.random() < 0.8 else abs(drawn)
+            if self.rng.random() < self.far:
+                most = 60 if self.dtype is np.float32 else 600
+                values = values * 2.0 ** integer(self.rng, -most, most)
         name = f"c{len(self.weights)}"
         self.weights[name] = np.asarray(values, dtype=self.dtype)
         self.shapes[name] = self.weights[name].shape
@@ -155,6 +162,7 @@ def start(rng: Rng, *shapes: Shape) -> Graph:
     """An empty graph: a few are of the newest opsets, and a few of float64."""
     opset = integer(rng, 13, 17 if rng.random() < 0.8 else 25)
     graph = Graph(rng, opset, np.float64 if rng.random() < 0.08 else np.float32)
+    graph.far = one_of(rng, *[0.0] * 9, 0.3) if graph.dtype is np.float32 else one_of(rng, 0.0, 0.5)
     graph.shapes["X"] = one_of(rng, *shapes)
     graph.varying.append("X")
     return graph
@@ -206,7 +214,8 @@ def gemm(graph: Graph) -> str:
         inputs.append(
             graph.constant(*one_of(rng, (width,), (1, width), (rows, 1), (rows, width), (1,), ()))
         )
-    odd = {"alpha": 0.5, "beta": 2.0} if rng.random() < 0.1 else {}
+    alpha = 0.5 if graph.far == 0 else 2.0 ** integer(rng, -120, 120)
+    odd = {"alpha": alpha, "beta": 2.0} if rng.random() < 0.1 + graph.far else {}
     return graph.node("Gemm", inputs, transA=int(across), transB=int(turned), **odd)
 
 
@@ -226,9 +235,17 @@ def conv(graph: Graph) -> str:
 
 
 def pool(graph: Graph) -> str:
+    """With padding, and windows that are partly or only padding, now and then."""
     rng, x = graph.rng, graph.any()
-    kernel = [integer(rng, 1, 2) for _ in graph.shapes[x][2:]]
-    return graph.node(one_of(rng, "MaxPool", "AveragePool"), [x], kernel_shape=kernel)
+    kernel = [integer(rng, 1, 3) for _ in graph.shapes[x][2:]]
+    odd: dict[str, Any] = {}
+    if rng.random() < 0.5:
+        odd["pads"] = [integer(rng, 0, min(k - 1, 1)) for k in kernel] * 2
+        odd["strides"] = [integer(rng, 1, 2) for _ in kernel]
+        odd["ceil_mode"] = integer(rng, 0, 1)
+    if rng.random() < 0.5:
+        return graph.node("MaxPool", [x], kernel_shape=kernel, **odd)
+    return graph.node("AveragePool", [x], kernel_shape=kernel, count_include_pad=integer(rng, 0, 1), **odd)
 
 
 def axis_of(graph: Graph, x: str) -> int:
@@ -236,7 +253,8 @@ def axis_of(graph: Graph, x: str) -> int:
     return integer(graph.rng, -rank, rank - 1)
 
 
-STEEP = ("Sin", "Cos", "Sign", "Floor", "Ceil", "Elu", "HardSigmoid", "Softplus", "Erf", "Sqrt", "Log")
+STEEP = ("Sin", "Cos", "Sign", "Floor", "Ceil", "Elu", "HardSigmoid", "Softplus", "Erf", "Sqrt", "Log",
+         "Reciprocal")  # fmt: skip
 
 
 def unary(graph: Graph) -> str:
@@ -327,7 +345,9 @@ def truncated(graph: Graph) -> str:
 
 
 def power(graph: Graph) -> str:
-    return graph.node("Pow", [graph.any(), graph.constant(values=float(integer(graph.rng, 1, 3)))])
+    """Also of numbers that have none, so that the interval of the argument decides."""
+    exponent = one_of(graph.rng, 1, 2, 3, 1, 2, 3, 0, 4, 5, -1, -2, -3, 0.5, 1.5, -0.5, 65, 66)
+    return graph.node("Pow", [graph.any(), graph.constant(values=float(exponent))])
 
 
 STEPS: Sequence[tuple[float, Callable[[Graph], str]]] = (
@@ -488,7 +508,30 @@ def convolutional(rng: Rng) -> Graph:
     return graph
 
 
-DRAWS: Sequence[Callable[[Rng], Graph]] = (*[anything] * 3, dense, attention, polynomial, convolutional)
+@dataclass
+class Whole:
+    """A file that is drawn as a whole, with the ends of its inputs."""
+
+    content: bytes
+    bounds: list[tuple[float, float]]
+    varying: tuple[str, ...] = ("",)
+
+    def file(self, output: str) -> bytes:
+        return self.content
+
+
+def one_node(rng: Rng) -> Whole:
+    """One operator with any attributes, given or not; a few of float64, and a few with damages."""
+    model, bounds = random_nodes.drawn(one_of(rng, *random_nodes.DRAWS), rng)
+    model = random_nodes.doubled(model) if rng.random() < 0.2 else model
+    for _ in range(one_of(rng, 0, 0, 1, 2)):
+        random_nodes.damage(model, random.Random(integer(rng, 0, 2**30)))
+    return Whole(bytes(model.SerializeToString()), bounds)
+
+
+DRAWS: Sequence[Callable[[Rng], Graph | Whole]] = (
+    *[anything] * 3, dense, attention, polynomial, convolutional, one_node
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -565,7 +608,7 @@ class Drawn:
         return read_vnnlib(text, file="fuzz")
 
 
-def draw(rng: Rng, draws: Sequence[Callable[[Rng], Graph]]) -> Drawn | None:
+def draw(rng: Rng, draws: Sequence[Callable[[Rng], Graph | Whole]]) -> Drawn | None:
     """A network, read; None where no graph came of it, or the reader refuses it."""
     try:
         graph = draws[integer(rng, 0, len(draws) - 1)](rng)
@@ -579,7 +622,10 @@ def draw(rng: Rng, draws: Sequence[Callable[[Rng], Graph]]) -> Drawn | None:
     if not network.output_size:
         return None
     centre = [Fraction(integer(rng, -4, 4), 4) for _ in range(network.input_size)]
-    widths = one_of(rng, (1, 4), (0, 1, 4, 16, 64), (1, 2), (1,))
+    if isinstance(graph, Whole):
+        ends = (graph.bounds + [(0.5, 1.0)] * len(centre))[: len(centre)]
+        centre = [Fraction(round(32 * (low + high)), 64) for low, high in ends]
+    widths = one_of(rng, (1, 4), (0, 1, 4, 16, 64), (1, 2), (1,), (1, 4), (2**9, 2**11), (2**6, 2**18))
     radius = [Fraction(one_of(rng, *widths), 64) for _ in centre]
     bounds = tuple((c - r, c + r) for c, r in zip(centre, radius, strict=True))
     parts = [one_of(rng, [0.0, 1.0], [0.5], np.arange(33) / 32) for _ in range(POINTS)]
@@ -706,13 +752,13 @@ def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
         (proven.float32, drawn.computed if proven.float32 is not None else [], "value of onnxruntime"),
     ):
         if margin is not None and values and min(values) - bound < margin:
-            return f"margin {float(margin):.9g}, but the {what} leaves {float(min(values) - bound):.9g}"
+            return f"margin {about(margin)}, but the {what} leaves {about(min(values) - bound)}"
     return ""
 
 
 def false_at(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
     """The same of a witness, which is the first of the points."""
-    return f"a side is {float(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
+    return f"a side is {about(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
 
 
 @dataclass
@@ -749,7 +795,7 @@ class Tally:
         self.contents.append(drawn.content)
 
 
-def put_to_all(seed: int, count: int, draws: Sequence[Callable[[Rng], Graph]] = DRAWS) -> Tally:
+def put_to_all(seed: int, count: int, draws: Sequence[Callable[[Rng], Graph | Whole]] = DRAWS) -> Tally:
     """The kinds put to `count` networks drawn with this seed."""
     tally = Tally()
     for number in range(count):
@@ -763,10 +809,10 @@ def put_to_all(seed: int, count: int, draws: Sequence[Callable[[Rng], Graph]] = 
             tally.faults.append(f"{case}: {type(error).__name__}: {error}")
             continue
         least = min(drawn.exact)
-        below = Fraction(round(float(least) * 2**20) - integer(rng, 1, 2**21), 2**20)
+        below = Fraction(floor(least * 2**20) - integer(rng, 1, 2**21), 2**20)
         for kind, data in certificates(drawn):
             tally.put(kind, drawn, below - (1000 if kind == "contraction" else 0), data, case)
-        for bound in (below, Fraction(round(float(least) * 2**20) + 2**20, 2**20)):
+        for bound in (below, Fraction(floor(least * 2**20) + 2**20, 2**20)):
             tally.put("witness", drawn, bound, {}, case)
     return tally
 

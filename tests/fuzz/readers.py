@@ -35,8 +35,7 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.data.catalogue import load_data
 from dokimos.constructions.draft import make_knobs
-from dokimos.constructions.generation import with_seeds
-from dokimos.constructions.recipes import parse_recipe
+from dokimos.constructions.recipes import parse_recipe, with_seeds
 from dokimos.core.errors import DokimosError
 from dokimos.judging.baselines import read_baseline
 from dokimos.judging.published_results import import_results

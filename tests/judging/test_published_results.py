@@ -130,15 +130,50 @@ def test_rows_of_no_benchmark_are_named(tmp_path: Path) -> None:
     assert len(found.campaign.records) == 1
 
 
-def test_damaged_rows_are_refused_with_their_line(tmp_path: Path) -> None:
-    write_results(tmp_path / "results", "bench", {"t": [("one", "sat", CORNER)]})
+def test_what_cannot_be_read_is_told_with_its_line_and_the_rest_goes_on(tmp_path: Path) -> None:
+    tools: Mapping[str, Sequence[Said]] = {
+        "t": [("one", "sat", CORNER), ("two", "unsat", None)],
+        "cut": [("one", "sat", CORNER)],
+        "odd": [("one", "unsat", None)],
+    }
+    write_results(tmp_path / "results", "bench", tools)
     table = tmp_path / "results" / "t" / "2025_bench" / "results.csv"
-    table.write_text(table.read_text().replace(",2.5", ",soon"))
-    with pytest.raises(UnreadableFile, match=r"results\.csv:1: 'soon' is not a number of seconds"):
-        imported(tmp_path)
-    table.write_text("bench,a,b\n")
-    with pytest.raises(UnreadableFile, match=r"results\.csv:1: a row must be category,network"):
-        imported(tmp_path)
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0].replace(",2.5", ",soon"), "bench,a,b", *lines[1:]]))
+    (tmp_path / "results" / "odd" / "2025_bench" / "results.csv").write_bytes(b"\xff\xfe")
+    witness = tmp_path / "results" / "cut" / "2025_bench" / "net_one.counterexample.gz"
+    witness.write_bytes(witness.read_bytes()[:-9])
+    found = imported(tmp_path)
+    assert answers(found.campaign) == {
+        ("t", "net__two", 0): Answer.UNSAT,
+        ("cut", "net__one", 0): Answer.SAT,
+    }
+    assert [str(error) for error in found.unread] == [
+        f"{tmp_path}/results/odd/2025_bench/results.csv: it is not UTF-8 text",
+        f"{table}:1: 'soon' is not a number of seconds",
+        f"{table}:2: a row must be category,network,property,prepare seconds,answer,run seconds; "
+        "this one has 3 columns",
+        f"{witness}: the compressed file is truncated or damaged.",
+    ]
+
+
+def test_files_that_cannot_be_had_are_left_out_until_they_are_there(tmp_path: Path) -> None:
+    bench = write_benchmark(tmp_path / "bench")
+    write_results(tmp_path / "results", "bench", TOOLS)
+    asked = bench / "vnnlib" / "two.vnnlib"
+    kept = asked.read_bytes()
+    asked.unlink()
+
+    def read() -> ImportedResults:
+        suite = CampaignSuite(bench, read_suite(bench, leniently=True).entries)
+        return import_results(tmp_path / "results", [suite], tmp_path / "campaign")
+
+    first = read()
+    assert {run.instance for run in first.campaign.records} == {"net__one"}
+    assert (first.not_judged, first.strangers) == ({"bench": 3}, ())
+    asked.write_bytes(kept)
+    assert answers(read().campaign) == answers(imported(tmp_path).campaign)
+    assert len(read().campaign.records) == 6
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:

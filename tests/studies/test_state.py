@@ -104,7 +104,19 @@ def test_starved_runs_are_done_again_and_no_others(
     assert names.count(event["record"]["instance"]) == 2
 
 
-@pytest.mark.parametrize("words", [["--no-runs"], ["--jobs", "0"], ["--only", "none"], ["--group", "none"]])
+def test_of_a_group_only_the_verifiers_that_are_named_are_run(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pair = state.Group("The state of the verifiers", ("scripted", "reference"), {"tiny": 20})
+    monkeypatch.setattr(state, "GROUPS", {"installed": pair})
+    page = run(state, monkeypatch, tmp_path, "--verifier", "scripted")
+    assert "from 4 recorded runs" in page and "reference" not in page
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--no-runs"], ["--jobs", "0"], ["--only", "none"], ["--group", "none"], ["--verifier", "none"]],
+)
 def test_bad_input_ends_before_anything_is_run(
     state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
 ) -> None:

@@ -20,7 +20,8 @@ from dokimos.difficulty.profiles import ProfileTask, measure_all
 from dokimos.judging.bulk import locate
 from dokimos.judging.judged_campaign import judge_entry
 from dokimos.judging.label_checks import LabelCheck, LabelChecker
-from dokimos.judging.label_tasks import OpenForm, read_open
+from dokimos.judging.label_one import OpenForm
+from dokimos.judging.label_tasks import read_open
 from dokimos.judging.verdicts import Judgement
 from dokimos.judging.verdicts import Replay as Replay
 from dokimos.judging.witness_replay import Question, replay_witness

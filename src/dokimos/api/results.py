@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +17,7 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.inputs import as_paths
+from dokimos.core.inputs import MOST_BYTES, as_paths, reading_at_most
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
@@ -345,14 +345,12 @@ def write_gate(
 class Audit(Brief):
     """What an audit found in the files, and its judgement of the published answers.
 
-    `judged` is None if no results were given; `strangers` are the rows of the results that match no
-    benchmark.
+    `judged` is None if no results were given.
     """
 
     findings: tuple[LintFinding, ...]
     benchmarks: tuple[str, ...] = ()
     judged: JudgedCampaigns | None = None
-    strangers: tuple[str, ...] = ()
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -390,6 +388,7 @@ def audit(
     not_scored: Sequence[str] = (),
     rules: Sequence[str] | None = None,
     label_seconds: float | None = None,
+    most_bytes: int = MOST_BYTES,
     jobs: int | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> Audit:
@@ -402,8 +401,9 @@ def audit(
     label. `not_scored` names tools that took part without being scored; `rules` are the rule sets to score
     by (default: `exact`, those of the results' year, and the newest). With `label_seconds`, `label` spends
     this long looking for the label of each instance with an answer that nothing else confirms or refutes,
-    and writes it to the benchmark's `truth/`. `jobs` is the number of processes. If interrupted, the same
-    call continues reading the results where it stopped.
+    and writes it to the benchmark's `truth/`. What is missing, unreadable or cannot be judged is a
+    finding, and the rest is examined; files larger than `most_bytes` are too large. `jobs` is the number
+    of processes. If interrupted, the same call continues reading the results where it stopped.
 
     >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
     False
@@ -422,15 +422,32 @@ def audit(
         raise InputError("`not_scored` and `label_seconds` need published results; give them as `results`.")
     places = [place for folder in given for place in benchmark_folders(folder)]
     processes = default_jobs() if jobs is None else jobs
-    suites = [] if results is None else suites_with_results(places, Path(results))
+    with reading_at_most(most_bytes):
+        return _audited(
+            places,
+            None if results is None else Path(results),
+            PublishedAnswers(suites=(), out=Path(out), rules=rules, jobs=processes, progress=progress),
+            not_scored,
+            label_seconds,
+        )
+
+
+def _audited(
+    places: Sequence[Path],
+    results: Path | None,
+    answers: PublishedAnswers,
+    not_scored: Sequence[str],
+    label_seconds: float | None,
+) -> Audit:
+    suites = [] if results is None else suites_with_results(places, results)
     names = tuple(benchmark_name(place) for place in places)
-    findings = tuple(one for place in places for one in _linted(place, processes, progress))
-    if results is None:
+    findings = tuple(one for place in places for one in _linted(place, answers.jobs, answers.progress))
+    if results is None or not suites:
         return Audit(findings, names)
-    answers = PublishedAnswers(suites=suites, out=Path(out), rules=rules, jobs=processes, progress=progress)
-    imported = answers.read(Path(results), not_scored=not_scored)
+    answers = replace(answers, suites=suites)
+    unread = answers.read(results, not_scored=not_scored)
     judged = answers.judged(findings, label_seconds)
-    return Audit((*findings, *lint_published(imported.campaign)), names, judged, imported.strangers)
+    return Audit((*findings, *unread, *lint_published(judged)), names, judged)
 
 
 def _write_page(found: Audit, path: Path) -> None:

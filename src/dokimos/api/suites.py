@@ -363,8 +363,8 @@ def label(
     Takes a suite's folder, or a network and its `property`, which become a suite in the folder `out`
     (default: in Dokimos' home). Each instance is attacked, then every proof that applies is tried, within
     `budget_seconds`; a label is written to the suite's `truth/` once the checker and the cross-check have
-    accepted its proof. Instances that stay open are recorded in `open/` and tried again only with a larger
-    budget, so the same call continues where it stopped.
+    accepted its proof. Instances that stay open are recorded in `open/`; with a larger budget, their search
+    goes on from there. So the same call continues where it stopped.
 
     >>> labelled = dokimos.label("tiny")
     >>> [(outcome.label, outcome.was_there) for outcome in labelled.outcomes]

@@ -157,7 +157,7 @@ def run_campaign(
         _require_guards(everyone, settings)
     elif staying := [verifier.name for verifier in everyone if verifier.is_warm]:
         raise InputError(f"{staying[0]} can only stay warm on this machine; leave out :warm on a cluster.")
-    by_tool = {_tool(verifier): verifier for verifier in everyone}
+    by_tool = {tool_of(verifier): verifier for verifier in everyone}
     tools, followers = list(by_tool), {verifier.name for verifier in following.values()}
     planned = plan(suites, tools, settings, in_given_order=budget_seconds is not None)
     with _folder_errors(out):
@@ -180,7 +180,7 @@ def run_campaign(
                     _set_aside(out, lambda record: record.verifier in names, reason="run again")
             others = {name: count for name, count in manifest.runs.items() if name not in names}
             write_manifest(replace(manifest, runs=others), out / "manifest.json")
-            with _work(out.absolute()), Journal(out / "journal.jsonl") as journal:
+            with work_folder(out.absolute()), Journal(out / "journal.jsonl") as journal:
                 agenda = Agenda(
                     [job for job in planned if job.tool.name not in followers],
                     follower=_followers(planned, following),
@@ -247,7 +247,8 @@ def _alone(out: Path) -> contextlib.AbstractContextManager[int]:
     return only_one(contained(out, "lock"), doing=f"runs a campaign in {out}", keep=True)
 
 
-def _tool(verifier: Verifier) -> Tool:
+def tool_of(verifier: Verifier) -> Tool:
+    """A verifier as plans and records have it. Raises VerifierUnavailable if it is not installed."""
     called = verifier.called_as
     own = "" if called == verifier.name else called
     return Tool(verifier.name, verifier.installed_version(), own)
@@ -301,7 +302,7 @@ class _Runner:
 
 
 @contextlib.contextmanager
-def _work(out: Path) -> Iterator[None]:
+def work_folder(out: Path) -> Iterator[None]:
     """The folder that jobs work in: created empty, and removed at the end.
 
     If it exists already, an earlier process was killed before it could remove it.

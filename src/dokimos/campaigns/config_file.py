@@ -87,10 +87,10 @@ def parse_config(text: str, path: Path) -> Configuration:
     top.expect(("suites", "rules", "verifiers", "limits"))
     suites = top.texts("suites", 'a list of names and folders, such as ["quick"]')
     limits = top.table("limits")
-    given = _given(limits)
+    given = run_settings(limits)
     return Configuration(
         file=path,
-        suites=tuple(_placed(each, path) for each in suites),
+        suites=tuple(placed(each, path) for each in suites),
         verifiers=_verifiers(top, path),
         settings=RunSettings(**given),
         given=tuple(given),
@@ -109,14 +109,29 @@ def _verifiers(top: CheckedTable, path: Path) -> tuple[ConfiguredVerifier, ...]:
             raise table.problem("name", "a verifier needs a `name`, without `=` or commas")
         if name in [each.name for each in found]:
             raise table.problem("name", f"two verifiers are called {name!r}")
-        found.append(ConfiguredVerifier(name, _placed(place, path)))
+        found.append(ConfiguredVerifier(name, placed(place, path)))
     return tuple(found)
 
 
-def _given(table: CheckedTable) -> dict[str, Any]:
-    """The run settings that the file sets. It cannot grant a verifier more than it would get without it."""
-    table.expect(("timeout", "memory", "cpu", "threads", "jobs", "repeat", "budget"))
+def run_settings(table: CheckedTable, *, is_edition: bool = False) -> dict[str, Any]:
+    """The run settings that a table of limits sets; it cannot grant a verifier more than it gets without.
+
+    `prepare` and `grace` are for editions.
+    """
+    table.expect(
+        (
+            "timeout",
+            "memory",
+            "cpu",
+            "threads",
+            "jobs",
+            "repeat",
+            *(("prepare", "grace") if is_edition else ("budget",)),
+        )
+    )
     values = {
+        "prepare_seconds": _seconds(table, "prepare"),
+        "grace_seconds": _seconds(table, "grace"),
         "timeout_seconds": _seconds(table, "timeout"),
         "memory_bytes": _bytes(table, "memory"),
         "cpu_seconds": _seconds(table, "cpu"),
@@ -150,7 +165,7 @@ def _count(table: CheckedTable, key: str) -> int | None:
     return value
 
 
-def _placed(given: str, path: Path) -> str:
+def placed(given: str, path: Path) -> str:
     """A place relative to the working folder, from one that is relative to the file's folder."""
     return os.path.normpath(path.parent / given) if given.startswith(("./", "../")) else given
 
@@ -167,27 +182,27 @@ def config_text(
     """The text of such a file, with comments that explain the keys."""
     lines = [
         "# Settings for `dokimos run` and `dokimos gate` in this folder; the command line has precedence.",
-        f"suites = [{', '.join(map(_quoted, suites))}]  # names of shipped suites, or folders: ./bench",
-        f"rules = [{', '.join(map(_quoted, rules))}]  # rule sets to score by; `exact` decides",
+        f"suites = [{', '.join(map(quoted, suites))}]  # names of shipped suites, or folders: ./bench",
+        f"rules = [{', '.join(map(quoted, rules))}]  # rule sets to score by; `exact` decides",
         "",
     ]
     for each in verifiers:
-        lines += ["[[verifiers]]", f"name = {_quoted(each.name)}"]
-        lines += [f"place = {_quoted(each.place)}"] if each.place else []
+        lines += ["[[verifiers]]", f"name = {quoted(each.name)}"]
+        lines += [f"place = {quoted(each.place)}"] if each.place else []
         lines.append("")
     if not verifiers:
         lines += ["# [[verifiers]]", '# name = "mine"', '# place = "./tools/mine"', ""]
     lines += ["[limits]"]
     lines.append(
-        f"timeout = {_quoted(timeout)}  # of each run"
+        f"timeout = {quoted(timeout)}  # of each run"
         if timeout is not None
         else '# timeout = "60s"  # of each run (default: the suite\'s own)'
     )
-    lines += [f"memory = {_quoted(memory)}", f"jobs = {jobs}  # runs at a time"]
+    lines += [f"memory = {quoted(memory)}", f"jobs = {jobs}  # runs at a time"]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A text as a TOML string."""
     shown = "".join(
         f"\\u{ord(mark):04x}" if ord(mark) < 32 or ord(mark) == 127 else mark

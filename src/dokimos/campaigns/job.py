@@ -169,19 +169,31 @@ def perform(
             _hand_out(base / "onnx", task.network_name, network),
             _hand_out(base / "vnnlib", task.property_name, property_),
         )
+        passed = allowed_environment(verifier.variables, task.settings.pass_env)
         query = _query(task, *copies, folder)
+        prepared = _prepared(task, verifier, query, passed, base / "prepare.log", cancel)
+        query = replace(query, is_prepared=prepared is not None)
         invocation = verifier.command(query)
         invocation.write_files(folder)
-        passed = allowed_environment(verifier.variables, task.settings.pass_env)
-        room = room_for(verifier, invocation, task.limits, trust=task.settings.trust)
-        if workers is None or not verifier.is_warm:
-            outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel, room), 0
+        grace = task.settings.grace_seconds
+        limits = replace(task.limits, wall_seconds=task.limits.wall_seconds + grace)
+        room = room_for(verifier, invocation, limits, trust=task.settings.trust)
+        warm = 0
+        if prepared is not None and (prepared.termination, prepared.exit_code) != (Termination.EXITED, 0):
+            outcome = replace(prepared, wall_seconds=0.0)
+            answer = VerifierAnswer(Answer.ERROR, detail=_not_prepared(prepared))
+            write_whole(log, "", what="the log")
         else:
-            room = room and replace(room, writes=(*room.writes, work.absolute()))
-            outcome, warm = _ask_warm(
-                workers, verifier, invocation, query, passed, task.limits, log, cancel, room
-            )
-        answer = verifier.answer(outcome, query, log)
+            if workers is None or not verifier.is_warm:
+                outcome = _run_cold(invocation, query, passed, limits, log, cancel, room)
+            else:
+                room = room and replace(room, writes=(*room.writes, work.absolute()))
+                outcome, warm = _ask_warm(
+                    workers, verifier, invocation, query, passed, limits, log, cancel, room
+                )
+            answer = verifier.answer(outcome, query, log)
+        if prepared is not None:
+            write_whole(log, (base / "prepare.log").read_bytes() + log.read_bytes(), what="the log")
         if answer.answer is Answer.ERROR and _is_full(base):
             raise InputError(
                 f"The disk with {work} is full, so the error of {task.tool.name} on {task.instance} "
@@ -199,9 +211,35 @@ def perform(
         variables=names_of(passed),
         guard="; ".join(filter(None, (room.means() if room else "", invocation.guard))),
         warm=warm,
+        prepare_seconds=0.0 if prepared is None else prepared.wall_seconds,
         pass_env=task.settings.pass_env,
         trust_scripts=task.settings.trust,
     )
+
+
+def _prepared(
+    task: JobTask,
+    verifier: Verifier,
+    query: Query,
+    passed: Mapping[str, str],
+    log: Path,
+    cancel: Cancel,
+) -> Outcome | None:
+    """How preparing the verifier went, under its own limit; None if it is a part of the run."""
+    seconds = task.settings.prepare_seconds
+    invocation = None if seconds is None else verifier.preparation(query)
+    if seconds is None or invocation is None:
+        return None
+    limits = replace(task.limits, wall_seconds=seconds, cpu_seconds=None)
+    room = room_for(verifier, invocation, limits, trust=task.settings.trust)
+    invocation.write_files(query.folder)
+    return _run_cold(invocation, query, passed, limits, log, cancel, room)
+
+
+def _not_prepared(outcome: Outcome) -> str:
+    if outcome.termination is Termination.EXITED:
+        return f"its preparation exited with code {outcome.exit_code}"
+    return f"its preparation was ended: {outcome.detail or outcome.termination.value}"
 
 
 def _run_cold(

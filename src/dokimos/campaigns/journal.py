@@ -51,7 +51,7 @@ class RunRecord:
     and `pass_env` those that `--pass-env` named. `guard` says how it was isolated, and what kept its own
     scripts from harm; `trust_scripts`: the user wanted neither (`--trust`). `warm` is the number of this
     query among those of a process that stays warm (from 1); 0 if the process was started for this query
-    only.
+    only. `prepare_seconds` is what preparing the tool took apart from the run, as in competitions.
     """
 
     job: str
@@ -79,6 +79,7 @@ class RunRecord:
     warm: Count = 0
     pass_env: tuple[str, ...] = ()
     trust_scripts: bool = False
+    prepare_seconds: Seconds = 0.0
 
 
 # The events of a journal: one JSON object per line, with ``schema`` and the name of the event

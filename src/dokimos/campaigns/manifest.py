@@ -87,6 +87,7 @@ class Manifest:
     `own_timeouts`: whether every instance had the time limit of its suite, instead of that in `limits`.
     `published` is the source of runs that others published; None for runs of our own. `runs` says how many
     runs the verifiers have that were not to run on every instance: written when the last one has ended.
+    `prepare_seconds` and `grace_seconds` are those of the settings.
     """
 
     created_at: str
@@ -100,6 +101,8 @@ class Manifest:
     repeat: Count
     published: PublishedSource | None = None
     runs: dict[str, Count] = field(default_factory=dict)
+    prepare_seconds: Seconds | None = None
+    grace_seconds: Seconds = 0.0
 
     def planned(self, tool: Tool) -> int:
         """How many runs a verifier has when the campaign is finished."""
@@ -114,6 +117,8 @@ class Manifest:
             cpu_seconds=self.limits.cpu_seconds,
             threads=self.limits.threads,
             repeat=self.repeat,
+            prepare_seconds=self.prepare_seconds,
+            grace_seconds=self.grace_seconds,
         )
 
 
@@ -139,6 +144,8 @@ def describe(
         limits=settings.limits(longest),
         own_timeouts=settings.own_timeouts,
         repeat=settings.repeat,
+        prepare_seconds=settings.prepare_seconds,
+        grace_seconds=settings.grace_seconds,
     )
 
 
@@ -191,7 +198,10 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
             limits=replace(new.limits, wall_seconds=old.limits.wall_seconds),
             instances=_with_times_of(new.instances, old.instances),
         )
-    before, after = asdict(old.limits), asdict(new.limits)
+    before, after = (
+        {**asdict(one.limits), "prepare_seconds": one.prepare_seconds, "grace_seconds": one.grace_seconds}
+        for one in (old, new)
+    )
     changes += [
         f"{k} was {_plain(before[k])} and is {_plain(after[k])}" for k in before if before[k] != after[k]
     ]
@@ -283,8 +293,10 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
 def write_manifest(manifest: Manifest, path: Path) -> None:
     """Write the manifest completely or not at all."""
     written = strict_json.plain(manifest)
-    if not manifest.runs:
-        del written["runs"]
+    # What older versions do not know is left out where it says nothing.
+    for name, nothing in (("runs", {}), ("prepare_seconds", None), ("grace_seconds", 0.0)):
+        if written.get(name, nothing) == nothing:
+            written.pop(name, None)
     write_whole(
         path,
         strict_json.write({"schema": SCHEMA, **written}),

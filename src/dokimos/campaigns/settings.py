@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from math import inf
 from numbers import Integral, Real
 
 from dokimos.core.errors import InputError
@@ -25,6 +26,9 @@ class RunSettings:
     names (on a cluster, with the worker's own values). Where the system allows it, verifiers are isolated:
     without a network, and with nothing to write but their folder; `trust` runs them as they are.
 
+    As in competitions, preparing a tool may have a limit of its own, `prepare_seconds` (None: it counts
+    towards the time of the run), and a tool is ended only `grace_seconds` after the limit it was told.
+
     >>> dokimos.RunSettings(timeout_seconds=60, jobs=2).memory_bytes
     4000000000
     """
@@ -38,14 +42,22 @@ class RunSettings:
     dask: str | None = None
     pass_env: tuple[str, ...] = ()
     trust: bool = False
+    prepare_seconds: float | None = None
+    grace_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("timeout_seconds", "memory_bytes", "cpu_seconds", "threads", "jobs", "repeat"):
+        for name in (
+            *("timeout_seconds", "memory_bytes", "cpu_seconds", "threads", "jobs", "repeat"),
+            *("prepare_seconds", "grace_seconds"),
+        ):
             value, kind = getattr(self, name), Real if name.endswith("_seconds") else Integral
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
                 number = "number" if kind is Real else "whole number"
                 raise InputError(f"dokimos.RunSettings: {name} must be a {number}, not {value!r:.60}.")
         self.limits(1.0)
+        prepare = 1.0 if self.prepare_seconds is None else self.prepare_seconds
+        if not (0 <= self.grace_seconds < inf and 0 < prepare < inf):
+            raise InputError("The time to prepare and the grace must be positive numbers of seconds.")
         for what, count in (("jobs", self.jobs), ("repetitions", self.repeat)):
             if count < 1:
                 raise InputError(f"The number of {what} must be at least 1, not {count}.")

@@ -138,10 +138,41 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             "run quick --verifier reference --timeout 60 --out runs/first",
         ),
         "watch": Entry("Follow a campaign from another terminal.", "run:watch", "watch runs/first --once"),
+        "edition": Entry(
+            "Hold a competition: categories, tools, scores and pages.",
+            commands={
+                "init": Entry(
+                    "Write edition.toml, which says everything about it.",
+                    "edition:init",
+                    "edition init cup --category quick --tool mine=reference",
+                ),
+                "run": Entry(
+                    "Run every tool on every category; the same command again continues.",
+                    "edition:run",
+                    "edition run cup",
+                ),
+                "score": Entry("Judge and score what has been run.", "edition:score", "edition score cup"),
+                "publish": Entry(
+                    "Write its pages, results, tables and figures.",
+                    "edition:publish",
+                    "edition publish cup --out site",
+                ),
+            },
+        ),
         "gate": Entry(
             "Run, judge, and fail if a verifier may not pass: for CI.",
             "gate:gate",
             "gate quick --verifier reference --junit gate.xml --out gated",
+        ),
+        "hunt": Entry(
+            "Hunt for wrong answers without end, and make each one small.",
+            "hunt:hunt",
+            "hunt --verifier planted=always-unsat --rounds 1 --out found",
+        ),
+        "reduce": Entry(
+            "Make one wrong answer as small as it gets.",
+            "hunt:reduce",
+            "reduce net.onnx net.vnnlib --verifier planted=always-unsat --out small",
         ),
     },
     "Judge": {

@@ -51,6 +51,9 @@ def audit(
     html: Annotated[Path | None, typer.Option(help="An HTML page to write, with all findings.")] = None,
     json_file: Annotated[Path | None, typer.Option(help="A JSON file to write, with all findings.")] = None,
     sarif: Annotated[Path | None, typer.Option(help="A SARIF file to write, with all findings.")] = None,
+    most: Annotated[
+        str, typer.Option(help="Files larger than this, or that decompress to more, are only named.")
+    ] = "1GiB",
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +65,7 @@ def audit(
     from dokimos.api.results import LintSeverity
     from dokimos.cli.output import listed, one_interrupt, progress_bar
     from dokimos.core.files import expect_writable
-    from dokimos.core.readable import parse_seconds, printable
+    from dokimos.core.readable import parse_bytes, parse_seconds, printable
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.published import Penalties, file_headline, file_rows, file_table
 
@@ -78,6 +81,7 @@ def audit(
             not_scored=not_scored or (),
             rules=None if rules is None else listed(rules),
             label_seconds=None if label is None else parse_seconds(label),
+            most_bytes=parse_bytes(most),
             jobs=jobs,
             progress=show,
         )

@@ -16,6 +16,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "exact-radius": "dokimos.constructions.families.exact_radius:ExactRadius",
         "exclusive-pairs": "dokimos.constructions.families.exclusive_pairs:ExclusivePairs",
         "linear-attention": "dokimos.constructions.families.linear_attention:LinearAttention",
+        "message-passing": "dokimos.constructions.families.message_passing:MessagePassing",
         "ops": "dokimos.constructions.families.ops:Ops",
         "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
         "parity-lock": "dokimos.constructions.families.parity_lock:ParityLocks",

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
+from dokimos.constructions.recipes import Recipe, seeded, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, code_key, expect_new_or_empty, only_one, write_whole
@@ -62,23 +62,6 @@ class _Pair:
     lock: int | None = None
 
 
-def with_seeds(recipe: Recipe) -> Recipe:
-    """The same instances, one draw for each pair, with its seed."""
-    return replace(
-        recipe, draws=tuple(draw for draw, _ in _seeded(recipe, np.random.default_rng(recipe.seed)))
-    )
-
-
-def _seeded(recipe: Recipe, rng: np.random.Generator) -> list[tuple[Draw, int]]:
-    """One draw for each pair, with its seed."""
-    pairs = []
-    for draw in recipe.draws:
-        for _ in range(draw.count):
-            seed = int(rng.integers(2**32)) if draw.seed is None else draw.seed
-            pairs.append((replace(draw, count=1, seed=seed), seed))
-    return pairs
-
-
 def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[int]]:
     """All pairs of a recipe, and the order in which their instances are listed."""
     rng = np.random.default_rng(recipe.seed)
@@ -88,13 +71,13 @@ def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[in
             knobs=tuple(draw.knobs.items()),
             disguise=draw.disguise,
             labels=draw.labels,
-            seed=seed,
+            seed=draw.seed or 0,
             timeout_seconds=recipe.timeout_seconds,
             plugin_proofs=plugin_proofs,
             mix=recipe.mix,
             lock=draw.lock,
         )
-        for draw, seed in _seeded(recipe, rng)
+        for draw in seeded(recipe, rng)
     ]
     return pairs, [int(i) for i in rng.permutation(recipe.size)]
 

@@ -6,7 +6,7 @@ A recipe is a TOML file:
     seed = 1
     timeout_seconds = 60
     mix = true                       # classes and disjuncts in random order, which is the default
-    include = ["specs"]              # the draws of shipped suites, after its own; none by default
+    include = ["specs"]              # the instances of shipped suites, each once, after its own; none
 
     [[draw]]
     family = "exclusive-pairs"
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.draft import make_knobs
 from dokimos.core import documents
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.registry import unknown_name
@@ -184,10 +185,7 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         raise _too_many(combinations, file)
     for number, draw in given:
         draws += _draws(draw, file, f"draw {number}: ")
-    for each in document.get("include", []):
-        if not isinstance(each, str) or each not in shipped_names() or f"{each}.toml" == file:
-            raise UnreadableFile(file, f"it can include shipped suites, not {str(each)[:40]!r}")
-        draws += shipped_recipe(each).draws
+    draws += _included(document, file)
     if not draws:
         raise UnreadableFile(file, "the recipe has no draws; add a [[draw]] with a family")
     recipe = Recipe(
@@ -199,6 +197,37 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
     )
     _expect_sane(recipe, file)
     return recipe
+
+
+def _included(document: Mapping[str, Any], file: str) -> list[Draw]:
+    """The draws of other suites, with the seeds that they have there; what several have is drawn once."""
+    found: dict[object, Draw] = {}
+    for each in document.get("include", []):
+        if not isinstance(each, str) or each not in shipped_names() or f"{each}.toml" == file:
+            raise UnreadableFile(file, f"it can include shipped suites, not {str(each)[:40]!r}")
+        recipe = with_seeds(shipped_recipe(each))
+        if recipe.mix != document.get("mix", True):
+            raise UnreadableFile(file, f"it cannot include {each}, whose `mix` is another")
+        for draw in recipe.draws:
+            knobs = make_knobs(CONSTRUCTIONS[draw.family].knobs_class, draw.knobs, family=draw.family)
+            key = (draw.family, knobs, draw.disguise, draw.seed, draw.lock)
+            both = {*draw.labels, *(found[key].labels if key in found else ())}
+            found[key] = replace(draw, labels=tuple(label for label in _LABELS if label in both))
+    return list(found.values())
+
+
+def with_seeds(recipe: Recipe) -> Recipe:
+    """The same instances, one draw for each pair, with its seed."""
+    return replace(recipe, draws=tuple(seeded(recipe, np.random.default_rng(recipe.seed))))
+
+
+def seeded(recipe: Recipe, rng: np.random.Generator) -> list[Draw]:
+    """One draw for each pair, with its seed."""
+    return [
+        replace(draw, count=1, seed=int(rng.integers(2**32)) if draw.seed is None else draw.seed)
+        for draw in recipe.draws
+        for _ in range(draw.count)
+    ]
 
 
 def _expect_sane(recipe: Recipe, file: str) -> None:

@@ -2,7 +2,10 @@
 
 DokimosError
 ├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
-│   ├── UnreadableFile    a file is missing, truncated or malformed
+│   ├── UnreadableFile    a file is truncated or malformed
+│   │   ├── MissingFile   or it is not there
+│   │   ├── LargeFile     or larger than it may be
+│   │   └── FileElsewhere or its name or a link leads out of its folder
 │   └── UnsupportedOp     a network uses an operator (or a form of one) that is not supported
 │       └── OversizedOp   or one whose tensors or windows are larger than we allow
 ├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
@@ -55,6 +58,18 @@ class UnreadableFile(InputError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.place, self.reason)
+
+
+class MissingFile(UnreadableFile):
+    """There is no such file."""
+
+
+class LargeFile(UnreadableFile):
+    """A file is larger than it may be; nothing else is said of its content."""
+
+
+class FileElsewhere(UnreadableFile):
+    """A name, or a link, leads out of the folder that it should stay in."""
 
 
 class UnsupportedOp(InputError):

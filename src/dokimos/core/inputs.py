@@ -7,23 +7,48 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import FileElsewhere, InputError, LargeFile, UnreadableFile
 
 # Reads files that must be regular: a pipe could make us wait, and a device may never end
 
 
-#: Files larger than this are refused.
+#: Files larger than this are refused, unless more is allowed (`reading_at_most`).
 MOST_BYTES = 2**30
+_allowed: ContextVar[int] = ContextVar("allowed", default=MOST_BYTES)
 
 
-def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+def allowed_bytes() -> int:
+    """How large a file may be, and what it decompresses to."""
+    return _allowed.get()
+
+
+def allow_bytes(most_bytes: int) -> None:
+    """Set this limit from now on, in a process that works for another one."""
+    _allowed.set(most_bytes)
+
+
+@contextmanager
+def reading_at_most(most_bytes: int) -> Iterator[None]:
+    """Files may be so large meanwhile, here and in processes that `parallel.each` starts."""
+    before = _allowed.set(most_bytes)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+def read_regular(path: Path, *, most_bytes: int | None = None) -> bytes:
     """The content of a regular file. Never blocks, and never opens anything else.
 
-    Raises UnreadableFile if it is not a regular file or is too large, OSError if it cannot be opened.
+    Raises UnreadableFile if it is not a regular file, LargeFile if it is too large, OSError if it cannot be
+    opened.
     """
+    most_bytes = _allowed.get() if most_bytes is None else most_bytes
     _expect_regular(path, path.stat())
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         _expect_regular(path, os.fstat(file.fileno()))
@@ -33,7 +58,7 @@ def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
             pieces.append(piece)
             left -= len(piece)
     if left <= 0:
-        raise UnreadableFile(path, f"the file holds more than {most_bytes} bytes.")
+        raise LargeFile(path, f"the file holds more than {most_bytes} bytes.")
     return b"".join(pieces)
 
 
@@ -45,26 +70,26 @@ def _expect_regular(path: Path, found: os.stat_result) -> None:
 # Files that may be compressed with gzip, which their first two bytes show
 
 
-#: Up to this size, any compression ratio is allowed.
+#: Up to this size, archives may have any compression ratio.
 _SMALL = 2**26
-#: Above it, a file may decompress to this many times its size: networks reach 10, properties 30, bombs
-#: 1000.
+#: Above it, an archive may decompress to this many times its size.
 _MOST_TIMES = 50
 
 
 def most_unfolded(size: int) -> int:
-    """To how many bytes a compressed file of so many bytes may decompress."""
+    """To how many bytes an archive of so many bytes may decompress."""
     return min(MOST_BYTES, max(_SMALL, _MOST_TIMES * size))
 
 
 def uncompressed(content: bytes, *, file: str) -> bytes:
     """The content of a file, decompressed if necessary.
 
-    Raises UnreadableFile, naming `file`, if it is truncated, damaged or too large.
+    Raises UnreadableFile, naming `file`, if it is truncated or damaged, LargeFile if it is too large,
+    whatever the ratio is.
     """
     if content[:2] != b"\x1f\x8b":
         return content
-    most = most_unfolded(len(content))
+    most = _allowed.get()
     unfolded = io.BytesIO()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
@@ -73,7 +98,7 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     except (OSError, EOFError, zlib.error):
         raise UnreadableFile(file, "the compressed file is truncated or damaged.") from None
     if unfolded.tell() > most:
-        raise UnreadableFile(file, f"the compressed file decompresses to more than {most} bytes.")
+        raise LargeFile(file, f"the compressed file decompresses to more than {most} bytes.")
     return unfolded.getvalue()
 
 
@@ -97,9 +122,7 @@ def contained(folder: Path, name: str | Path) -> Path:
         mode = stat.S_IFREG
     if leaves:
         how = "a link there leads" if _is_below(path, folder) else "its name leads"
-        raise UnreadableFile(
-            path, f"{how} out of the folder {folder}; put the file itself into the folder."
-        )
+        raise FileElsewhere(path, f"{how} out of the folder {folder}; put the file itself into the folder.")
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
     return path

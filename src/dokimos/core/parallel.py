@@ -29,6 +29,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.inputs import allow_bytes, allowed_bytes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,13 +76,14 @@ def _context(function: Callable[..., Any]) -> BaseContext:
     return context
 
 
-def _settle(environment: Mapping[str, str]) -> None:
-    """In a new process: take over the parent's environment, leave interrupts to it, and use one core."""
+def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
+    """In a new process: take over environment and limit, leave interrupts to the parent, use one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
+    allow_bytes(most_bytes)
     use_one_core()
 
 
@@ -171,7 +173,10 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
     while True:
         with _ASKING, _safe_path():
             executor = ProcessPoolExecutor(
-                jobs, mp_context=_context(function), initializer=_settle, initargs=(environment,)
+                jobs,
+                mp_context=_context(function),
+                initializer=_settle,
+                initargs=(environment, allowed_bytes()),
             )
         pool = _Pool(function, executor, set())
         try:
@@ -186,16 +191,47 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
             raise
 
 
-def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
+def each(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    lost: Callable[[T], R] | None = None,
+) -> Iterator[tuple[int, R]]:
     """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
 
     Arguments and results must be picklable. An error, or an interrupt here, also ends the items that are in
-    progress. Raises DokimosError if a process is killed, for example for lack of memory.
+    progress. If a process is killed, for example for lack of memory, DokimosError is raised; with `lost`,
+    what has not finished is done one after the other instead, and an item whose process is killed again
+    yields `lost(item)`.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
             yield index, function(item)
         return
+    done: set[int] = set()
+    try:
+        for index, found in _each(function, items, jobs):
+            done.add(index)
+            yield index, found
+        return
+    except _Killed:
+        if lost is None:
+            raise
+    for index, item in enumerate(items):
+        if index not in done:
+            try:
+                ((_, found),) = _each(function, [item], 1)
+            except _Killed:
+                found = lost(item)
+            yield index, found
+
+
+class _Killed(DokimosError):
+    """A process that worked was killed."""
+
+
+def _each(function: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
     try:
         pool, first = _begun(function, items[0], min(jobs, len(items)))
         try:
@@ -210,7 +246,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         finally:
             pool.executor.shutdown(cancel_futures=True)
     except BrokenProcessPool:
-        raise DokimosError(
+        raise _Killed(
             "A worker process was killed, perhaps for lack of memory; run the same command again "
             "with fewer `jobs`."
         ) from None

@@ -8,21 +8,30 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, prod
 
 import numpy as np
 import torch
-from msgspec import structs
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dokimos.checker.linear.cover import LEAF, USUAL_BYTE, QuestionData, pack
+from dokimos.checker.linear.cover import USUAL_BYTE, QuestionData
 from dokimos.checker.linear.proof import BoundedQuestion
 from dokimos.checker.linear.walk import Steps
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.fast_walk import Batch, FastCuts, FastWalk
+from dokimos.engine.open_cover import (
+    ChosenCut,
+    CutTree,
+    NothingToCut,
+    OpenCover,
+    OpenPart,
+    cover_of,
+    kept_cover,
+    leaves_of,
+)
 from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.pairs import sums_of
 from dokimos.engine.part_program import PartProgram, solve
@@ -47,60 +56,6 @@ GRAINS = 64
 Points = NDArray[np.float32]
 #: Whether one of these points, exactly evaluated, is a counterexample.
 Asked = Callable[[Points], bool]
-
-
-@dataclass(frozen=True)
-class ChosenCut:
-    """A cut at an entry: how large its multiplier may be expected to be, and with which it begins."""
-
-    entry: int
-    scale: float = 1.0
-    below: float = 0.0
-    above: float = 0.0
-
-
-@dataclass
-class OpenPart:
-    """A node of the cover that is not closed yet, or a leaf that is."""
-
-    node: int
-    lower: Floats
-    upper: Floats
-    cuts: NDArray[np.int64]
-    signs: NDArray[np.float32]
-    scales: NDArray[np.float32]
-    lines: NDArray[np.uint8] | None
-    multipliers: NDArray[np.float32]
-    weights: NDArray[np.float32] | None
-    bound: float
-    split: ChosenCut | None = None
-
-
-@dataclass
-class CutTree:
-    """The cuts of all nodes, and their children: the part below first."""
-
-    cuts: list[int] = field(default_factory=lambda: [LEAF])
-    children: list[tuple[int, int] | None] = field(default_factory=lambda: [None])
-    depths: list[int] = field(default_factory=lambda: [0])
-
-    def cut(self, node: int, entry: int) -> tuple[int, int]:
-        """Cut a leaf in two."""
-        self.cuts[node] = entry
-        self.children[node] = pair = (len(self.cuts), len(self.cuts) + 1)
-        self.cuts += [LEAF, LEAF]
-        self.children += [None, None]
-        self.depths += 2 * [self.depths[node] + 1]
-        return pair
-
-    def preorder(self) -> Iterator[int]:
-        """The nodes in the order of a certificate."""
-        pending = [0]
-        while pending:
-            node = pending.pop()
-            yield node
-            if (pair := self.children[node]) is not None:
-                pending += reversed(pair)
 
 
 @dataclass(frozen=True)
@@ -132,6 +87,7 @@ class BranchAndBound:
         cuts_inputs: bool,
         root_rounds: int = ROOT_ROUNDS,
         least_margin: float = 0.0,
+        kept: OpenCover | None = None,
     ) -> None:
         self._network, self._question, self._data = network, question, data
         self._fast, self._effort, self._asked = fast, effort, asked
@@ -152,13 +108,15 @@ class BranchAndBound:
         self._goals = {name: torch.tensor(rows, dtype=torch.float32) for name, rows in goals.rows.items()}
         self._limits = torch.tensor([float(limit) for limit in goals.limits], dtype=torch.float32)
         self._totals = torch.tensor(goals.totals, dtype=torch.float32)
-        self._tree = CutTree()
-        self._closed: dict[int, OpenPart] = {}
+        self._weighs = len(self._weighings) > 1
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
         self._needed, self._reopened, self._proven_nodes = least_margin, 0, set[int]()
         written = question.bounded.facts[network.output].magnitude.max()
         self._grain, self._least_grain = 0.0, float(max(written * 1e-6, 1e-30))
-        self._queue = [(*self._order(part), part) for part in self._start()]
+        self._tree, parts, closed = self._start() if kept is None else self._started(kept)
+        self._closed = {part.node: part for part in closed}
+        self._queue = [(*self._order(part), part) for part in parts]
+        heapq.heapify(self._queue)
         self._usual = {name: fast.usual(name) for name in (*fast.relus, *fast.curves)}
         self._is_shallow = (
             not cuts_inputs
@@ -187,8 +145,10 @@ class BranchAndBound:
                     left = self._bound(parts)
                     if left is None:
                         return Closed(None, -np.inf, found=True)
-                    for child in self._split(left):
+                    children = self._split(left) if self._effort.end is None else left
+                    for child in children:
                         heapq.heappush(queue, (*self._order(child), child))
+                    self._effort.pause()
                 was_partial = bool(self._proven_nodes)
                 data, failed = self._proven()
                 if not failed and was_partial:  # facts depend on which leaves are looked at together
@@ -210,16 +170,38 @@ class BranchAndBound:
         """How much of the tree is closed, where each side of a cut is half of what was cut."""
         return 1.0 - sum(2.0 ** -self._tree.depths[part.node] for _, _, part in self._queue)
 
-    def _start(self) -> list[OpenPart]:
+    @property
+    def undecided(self) -> int:
+        """How many units are neither on nor off all over the box, as far as is known."""
+        bounded = self._question.bounded
+        arguments = {self._fast.argument[name][0] for name in self._fast.argument}
+        return sum(len(bounded.undecided(name, bounded.facts[name])) for name in arguments)
+
+    def _start(self) -> tuple[CutTree, list[OpenPart], list[OpenPart]]:
         """The whole box."""
         box, none = self._question.box, np.zeros(0, np.float32)
-        none_cut = np.zeros(0, np.int64)
-        return [OpenPart(0, box.lower, box.upper, none_cut, none, none, None, none, None, -np.inf)]
+        whole = OpenPart(0, box.lower, box.upper, np.zeros(0, np.int64), none, none, None, none, None, -inf)
+        return CutTree(), [whole], []
+
+    def _started(self, kept: OpenCover) -> tuple[CutTree, list[OpenPart], list[OpenPart]]:
+        """Where an earlier search ended."""
+        return leaves_of(kept, self._steps, self._question.box, self.constraints)
+
+    def kept(self) -> OpenCover | None:
+        """What this search has found so far, to go on from."""
+        return kept_cover(
+            self._data,
+            self._tree,
+            {part.node: part for _, _, part in self._queue},
+            self._closed,
+            cuts_inputs=self._cut_inputs,
+            weighs=self._weighs,
+        )
 
     def _order(self, part: OpenPart) -> tuple[float, int]:
         """The least bounds first; of those that are nearly equal, the newest, so that few are open."""
         if not np.isfinite(part.bound):
-            return (-np.inf, 0)
+            return (-np.inf, -part.node)
         self._grain = self._grain or max(abs(part.bound) / GRAINS, self._least_grain)
         return (float(np.floor(part.bound / self._grain)), -part.node)
 
@@ -284,6 +266,8 @@ class BranchAndBound:
         open_ = self._left_open(parts)
         if open_ and self._asked(corner[[part.bound <= self._needed for part in parts]].numpy()):
             return None
+        if self._effort.end is not None:
+            return open_
         if self._is_shallow:
             if self._solve_all(open_):
                 return None
@@ -293,9 +277,9 @@ class BranchAndBound:
             stuck = [part for part in scored if part.split is None]
             if self._solve_all(stuck):
                 return None
-            if self._left_open(stuck):
+            if self._left_open(stuck) and self._effort.end is None:
                 raise NothingToCut
-        return [part for part in open_ if part.split is not None]
+        return [part for part in open_ if part.bound <= self._needed]
 
     def _left_open(self, parts: Sequence[OpenPart]) -> list[OpenPart]:
         """Close the parts whose bounds suffice; the others."""
@@ -499,7 +483,15 @@ class BranchAndBound:
         return found.requires_grad_()
 
     def _objective(self, weights: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """The weighted constraints: rows [parts, 1, *shape], and limits [parts]."""
+        """The weighted constraints: rows [parts, 1, *shape], and limits [parts].
+
+        Weighed by the bytes that a certificate has; gradients take them for the numbers that they round.
+        """
+        if self._weighs:
+            most = weights.detach().amax(1, keepdim=True).clamp(min=1e-30)
+            bytes_ = (255 * weights.detach() / most).round()
+            bytes_ = bytes_ / bytes_.sum(1, keepdim=True).clamp(min=1.0)
+            weights = weights + (bytes_ - weights).detach()
         rows = {
             name: (weights @ each[0, : self.constraints].flatten(1)).reshape(-1, 1, *each.shape[2:])
             for name, each in self._goals.items()
@@ -646,9 +638,8 @@ class BranchAndBound:
 
     def _proven(self) -> tuple[QuestionData, list[OpenPart]]:
         """The certificate, and the leaves that the checker's arithmetic leaves open."""
-        order = list(self._tree.preorder())
-        leaves = [self._closed[node] for node in order if self._tree.children[node] is None]
-        data = self._certificate([self._tree.cuts[node] for node in order], leaves)
+        leaves = [self._closed[node] for node in self._tree.leaves()]
+        data = cover_of(self._data, self._tree, leaves, cuts_inputs=self._cut_inputs, weighs=self._weighs)
         asked = [number for number, leaf in enumerate(leaves) if leaf.node not in self._proven_nodes]
         slacks = self._question.with_cover(data).slacks(asked)
         failed = []
@@ -658,24 +649,6 @@ class BranchAndBound:
             else:
                 failed.append(leaves[number])
         return data, failed
-
-    def _certificate(self, tree: Sequence[int], leaves: Sequence[OpenPart]) -> QuestionData:
-        known = self._data
-        weights = b""
-        if len(self._weighings) > 1:
-            shares = np.stack([leaf.weights for leaf in leaves if leaf.weights is not None])
-            weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8).tobytes()
-        known = structs.replace(known, tree=tuple(tree), weights=pack(weights) if weights else "")
-        if self._cut_inputs:
-            return structs.replace(known, again=known.refined if len(tree) > 1 else ())
-        lines = np.stack([leaf.lines for leaf in leaves if leaf.lines is not None])
-        lines = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
-        multipliers = np.concatenate([leaf.multipliers for leaf in leaves]).astype("<f4")
-        return structs.replace(
-            known,
-            lines=pack(lines.astype(np.uint8).tobytes()),
-            multipliers=pack(multipliers.tobytes()) if len(multipliers) else "",
-        )
 
 
 def _stacked(pairs: Sequence[tuple[Floats, Floats]], width: int) -> tuple[Floats, Floats]:
@@ -694,7 +667,3 @@ def _sides(part: OpenPart, cut: ChosenCut) -> Iterator[OpenPart]:
             scales=np.append(part.scales, np.float32(cut.scale)),
             multipliers=np.append(part.multipliers, np.float32(multiplier)),
         )
-
-
-class NothingToCut(Exception):
-    """A part of the box is open although everything in it is decided: it is too close to call."""

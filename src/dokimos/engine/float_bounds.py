@@ -74,7 +74,6 @@ class LinearBounds:
             for name, array in network.constants.items()
         }
         self._graphs: dict[str, tuple[dict[str, Tensor], Tensor]] = {}
-        self._slopes: Mapping[str, Tensor] = {}
         ends = torch.from_numpy(lower), torch.from_numpy(upper)
         self._centre, self._radius = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
         self._bounds = {name: _as_tensors(enclosure[name]) for name, _ in self.bounded}
@@ -122,17 +121,6 @@ class LinearBounds:
         factors, constants = self.lower_lines(name, weights, place, inputs)
         return constants + factors @ self._centre - factors.abs() @ self._radius
 
-    def lower_with(self, slopes: Mapping[str, Tensor], name: str, weights: Tensor, place: int) -> Tensor:
-        """`lower`, the lower lines of rectifiers having these slopes, by the name of their output.
-
-        The bound is differentiable in them.
-        """
-        self._slopes = slopes
-        try:
-            return self.lower(name, weights, place)
-        finally:
-            self._slopes = {}
-
     def lower_lines(
         self, name: str, weights: Tensor, place: int, inputs: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -167,7 +155,7 @@ class LinearBounds:
         chord = torch.where(unstable, (upper - alpha * lower) / (upper - lower), 1.0)
         chord = torch.where(upper <= 0, alpha, chord)
         usual = torch.where(upper <= -lower, alpha, 1.0)
-        line = torch.where(unstable, self._slopes.get(node.output, usual), chord)
+        line = torch.where(unstable, usual, chord)
         return line, chord, torch.where(unstable, alpha * lower - chord * lower, 0.0)
 
     def transpose(self, node: Node, functional: Tensor) -> Earlier:

@@ -15,6 +15,7 @@ import numpy as np
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
+from dokimos.engine.open_cover import OpenCover
 from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -38,7 +39,7 @@ class LabelFinding:
     `truth` is a label whose proof the checker and the cross-check have accepted; None if there is no label;
     then `reason` says why. `by` names what found it. `nearest` is the least margin of all inputs tried
     (computed in floats: 0 or less looks like a violation), `bound` is a proven lower bound of the margin at
-    every input; each is None if nothing is known.
+    every input; each is None if nothing is known. `search` is what a search for a proof can go on from.
     """
 
     truth: Truth | None = None
@@ -46,28 +47,37 @@ class LabelFinding:
     reason: str = ""
     nearest: float | None = None
     bound: float | None = None
+    search: OpenCover | None = None
+
+
+def _ignore(_: LabelFinding) -> None:
+    """Whoever asks for nothing on the way."""
 
 
 def find_label(
-    instance: Instance, *, seconds: float, so_far: Callable[[LabelFinding], None] | None = None
+    instance: Instance,
+    *,
+    seconds: float,
+    so_far: Callable[[LabelFinding], None] = _ignore,
+    kept: OpenCover | None = None,
 ) -> LabelFinding:
     """Attack, then prove, until the instance has a label or the time is up.
 
-    `so_far` is called with what is known after each stage. Raises InputError if a file cannot be read,
-    or the property does not fit the network.
+    `so_far` is called with what is known after each stage, and now and then in the last. The proof goes on
+    from what is `kept` of an earlier search. Raises InputError if a file cannot be read, or if the property
+    or what is kept does not fit the network.
     """
     network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
     require_fit(network, asked)
-    search = _LabelSearch(instance, network, asked, seconds)
+    search = _LabelSearch(instance, network, asked, seconds, so_far, kept)
     for stage in (
         search.look_first,
         search.attack,
         search.branch_and_bound,
     ):
         stage()
-        if so_far is not None:
-            so_far(search.found)
+        so_far(search.found)
         if search.found.truth is not None:
             break
     return search.found
@@ -76,10 +86,19 @@ def find_label(
 class _LabelSearch:
     """What is known of one instance, stage by stage."""
 
-    def __init__(self, instance: Instance, network: Network, asked: Property, seconds: float) -> None:
-        self._instance, self._network, self._asked = instance, network, asked
+    def __init__(
+        self,
+        instance: Instance,
+        network: Network,
+        asked: Property,
+        seconds: float,
+        so_far: Callable[[LabelFinding], None],
+        kept: OpenCover | None,
+    ) -> None:
+        self._instance, self._network, self._asked, self._kept = instance, network, asked, kept
         self._began, self._seconds = time.process_time(), seconds
         self._why: list[str] = []
+        self._so_far = so_far
         self.found = LabelFinding()
 
     def _left(self) -> float:
@@ -119,10 +138,15 @@ class _LabelSearch:
         """Cuts of inputs or units, and linear bounds: for every operator that has lines."""
         from dokimos.engine.linear import LinearSearch
 
-        effort = SearchEffort(_LINEAR_SHARE * self._left())
+        def save() -> None:
+            if (kept := search.open_cover()) is not None:
+                self._so_far(replace(self.found, search=kept))
+
+        effort = SearchEffort(_LINEAR_SHARE * self._left(), save=save)
         settles = partial(self._settle, by="branch and bound")
         try:
-            found = LinearSearch(self._network, self._asked, effort, settles).run()
+            search = LinearSearch(self._network, self._asked, effort, settles, kept=self._kept)
+            found = search.run()
         except (InvalidProof, UnsupportedOp) as error:
             self._note(f"linear: {error}")
             return
@@ -131,6 +155,7 @@ class _LabelSearch:
             self._prove(Certificate("linear", found.data), "branch and bound")
         elif not found.settled:
             self._note(f"linear: {found.reason}")
+            self.found = replace(self.found, search=search.open_cover())
 
     def _note(self, why: str) -> None:
         self._why.append(why.rstrip("."))

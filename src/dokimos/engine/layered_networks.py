@@ -12,14 +12,13 @@ from dokimos.checker.lemmas.relu_layers import BoundedLayers, Cases, ReluLayer
 from dokimos.engine.outcome import NoProof, ReachedLimit, SearchEffort
 from dokimos.engine.relu_relaxation import (
     INFINITE,
-    CaseFinding,
     Leaf,
+    Path,
     Relaxation,
     Relaxed,
     ReluBounds,
     SparseRow,
     Tree,
-    grow,
     quiet_solver,
 )
 from dokimos.networks.semantics.outward import Floats, point
@@ -47,7 +46,7 @@ def prove_positive(
     programs too.
     """
     search = _RowSearch(layers, row, most_programs, SearchEffort() if effort is None else effort)
-    return grow(search.look, depth_first=True), search.programs
+    return search.run(), search.programs
 
 
 class _RowSearch:
@@ -60,8 +59,24 @@ class _RowSearch:
         self._relaxation = _relaxation(layers, row)
         self.programs = 0
 
-    def look(self, phases: Mapping[int, bool]) -> CaseFinding[Floats]:
-        """Close the case, or find a counterexample, or else split where the relaxation is worst."""
+    def run(self) -> Tree | Floats:
+        """Split until every case is closed, or a counterexample is found."""
+        tree = Tree()
+        pending: list[Path] = [()]
+        while pending:
+            path = pending.pop()
+            found = self._look(dict(path))
+            if isinstance(found, Leaf):
+                tree.leaves[path] = found
+            elif isinstance(found, int):
+                tree.splits[path] = found
+                pending += [(*path, (found, phase)) for phase in (False, True)]
+            else:
+                return found
+        return tree
+
+    def _look(self, phases: Mapping[int, bool]) -> Leaf | int | Floats:
+        """What closes the case, the ReLU that the relaxation misses most, or a counterexample."""
         layers, row = self._layers, self._row
         self.programs += 1
         self._effort.steps += 1
@@ -70,20 +85,18 @@ class _RowSearch:
         if self._effort.end is ReachedLimit.TIME:
             raise NoProof("branch and bound ran out of time")
         solved = self._relaxation.solve(phases)
-        if solved is not None and solved.inputs is not None:
+        if solved is not None:
             if solved.bound > 0:
                 leaf = self._leaf(phases, solved)
                 if layers.lower_bounds(point(row[None, :]), self._case(phases, leaf))[0] > 0:
-                    return CaseFinding(leaf=leaf)
+                    return leaf
             inside = np.clip(solved.inputs, layers.box.lower, layers.box.upper)
             if float(row @ forward(layers.layers, inside)[0]) <= 0:
-                return CaseFinding(counterexample=inside)
+                return inside
         undecided = [relu for relu in self._relaxation.decidable if relu not in phases]
         if not undecided:
             raise NoProof("a leaf cannot be decided in float64")
-        return CaseFinding(
-            split=max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k]))
-        )
+        return max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k]))
 
     def _case(self, phases: Mapping[int, bool], leaf: Leaf) -> Cases:
         """What `BoundedLayers.lower_bounds` reads."""
@@ -136,7 +149,7 @@ def _relaxation(layers: BoundedLayers, row: Floats) -> Relaxation:
     last = layers.layers[-1]
     objective = SparseRow(float(row @ last.biases), before, row @ last.weights)
     bounds = ReluBounds(low, high, slopes)
-    return Relaxation(layers.box, arguments, bounds, [objective], np.flatnonzero(unstable).tolist())
+    return Relaxation(layers.box, arguments, bounds, objective, np.flatnonzero(unstable).tolist())
 
 
 def nearest_in_region(layers: tuple[ReluLayer, ...], row: Floats, x: Floats, level: float) -> Floats | None:
@@ -166,9 +179,3 @@ def nearest_in_region(layers: tuple[ReluLayer, ...], row: Floats, x: Floats, lev
         return None
     found: Floats = np.array(solver.getSolution().col_value)[: len(x)]
     return found
-
-
-# Linear bounds with splits on affine layers and ReLUs, in outward floats
-
-
-_MOST_PROGRAMS = 50_000

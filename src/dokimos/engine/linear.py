@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 from dokimos.checker.linear.cover import LEAF, QuestionData
 from dokimos.checker.linear.proof import NOTHING, BoundedQuestion
 from dokimos.checker.linear.walk import Pair, Steps, steps_of
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.engine.direct import halves, widest
+from dokimos.engine.open_cover import KEPT, NothingToCut, OpenCover
 from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from dokimos.engine.branch_and_bound import BranchAndBound, Closed
     from dokimos.engine.fast_walk import FastWalk
 
-#: Up to so many inputs with some width are cut; beyond, units are. With few inputs both are tried, for so
-#: many nodes, and the one that closes more goes on.
+#: Up to so many inputs with some width are cut; beyond, units are. With few inputs both are, in turns that
+#: begin with so many nodes and double.
 FEW_INPUTS, FIRST_CUTS_OF_INPUTS, FIRST_CUTS_OF_UNITS = 12, 1500, 300
+#: A cover by units may be this large if all of them are cut: it is looked for before turns are taken.
+SMALL_COVER = 8192
+#: So many cuts of inputs take the time of one cut of units; what has closed more has so much more time.
+CUTS_OF_INPUTS, PREFERENCE = 40, 4
 
 Points = NDArray[np.float32]
 #: Whether a point is a counterexample, exactly.
@@ -66,6 +70,7 @@ class LinearSearch:
         root_rounds: int | None = None,
         least_margin: float = 0.0,
         pairs: Sequence[Pair] | None = None,
+        kept: OpenCover | None = None,
     ) -> None:
         self._network, self._asked, self._effort, self._settles = network, asked, effort, settles
         self._few_inputs, self._root_rounds, self._least_margin = few_inputs, root_rounds, least_margin
@@ -79,22 +84,56 @@ class LinearSearch:
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
         self._roots: dict[Box, tuple[BoundedQuestion, QuestionData]] = {}
         self._walks: dict[Box, FastWalk] = {}
+        self._kept, self._covers = kept, list[QuestionData]()
+        self._searching: BranchAndBound | None = None
 
     def run(self) -> LinearFinding:
-        """Close every question, those of one box with the same bounds of its tensors."""
-        covers: list[QuestionData] = []
-        for box, conjunction in self._asked.questions():
+        """Close every question, those of one box with the same bounds of its tensors.
+
+        Raises UnreadableFile where what is kept of an earlier search does not fit.
+        """
+        covers = self._covers
+        resumed = self._resumed()
+        for box, conjunction in self._asked.questions()[len(covers) :]:
             try:
-                found = self._close(box, conjunction)
+                found = self._close(box, conjunction) if resumed is None else self._went_on(resumed)
+                resumed = None
             except InvalidProof:  # on the whole box a tensor is not bounded; on parts of it, it may be
                 found = self._close_parts(box, conjunction)
             if isinstance(found, LinearFinding):
                 return found
+            self._searching = None
             covers.append(found)
         if not covers:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
         data: dict[str, Any] = {"questions": [msgspec.to_builtins(each) for each in covers]}
         return LinearFinding({**data, "pairs": self._pairs} if self._pairs else data, 0.0)
+
+    def open_cover(self) -> OpenCover | None:
+        """What a search that is not over has found, to go on from; None for nothing."""
+        kept = None if self._searching is None else self._searching.kept()
+        if kept is None:
+            return OpenCover(tuple(self._covers), pairs=self._pairs) if self._covers else None
+        return msgspec.structs.replace(kept, questions=(*self._covers, *kept.questions), pairs=self._pairs)
+
+    def _resumed(self) -> BranchAndBound | None:
+        """The search that was not over."""
+        kept, asked = self._kept, self._asked.questions()
+        if kept is None:
+            return None
+        if not kept.questions or len(kept.questions) > len(asked) or kept.pairs != self._pairs:
+            raise UnreadableFile(KEPT, "it is not about this network and property")
+        self._covers += kept.questions[:-1] if kept.open else kept.questions
+        if not kept.open:
+            return None
+        box, conjunction = asked[len(self._covers)]
+        start = QuestionData(refined=self._refined, root=kept.questions[-1].root)
+        try:
+            self._roots[box] = self._question(box, conjunction, start), start
+        except InvalidProof as error:
+            raise UnreadableFile(KEPT, str(error)) from None
+        question, cuts_inputs = self._roots[box][0], kept.cuts_inputs
+        return self._search(box, question, start, self._effort, cuts_inputs=cuts_inputs, kept=kept)
 
     def _close(self, box: Box, conjunction: Conjunction) -> QuestionData | LinearFinding:
         """A cover that closes a question, or what was found instead."""
@@ -126,19 +165,29 @@ class LinearSearch:
             (slack,) = question.slacks(range(1))
             if slack is not None and slack > self._least_margin:
                 return start
-        from dokimos.engine.branch_and_bound import NothingToCut
-
         by_units = self._search(box, question, start, self._effort, cuts_inputs=False)
         try:
-            closed = by_units.run(FIRST_CUTS_OF_UNITS if few else inf)
-            if by_inputs is None or closed.is_over or by_units.closed_share > by_inputs.closed_share:
-                return self._finding(closed if closed.is_over else by_units.run())
+            return self._finding(by_units.run() if by_inputs is None else self._turns(by_inputs, by_units))
         except NothingToCut:
             if by_inputs is None:
-                return LinearFinding(
-                    None, float(slack or NOTHING), reason="a part of the box is too close to call"
-                )
+                return self._stuck(slack)
+        self._searching = by_inputs
         return self._finding(by_inputs.run())
+
+    def _turns(self, by_inputs: BranchAndBound, by_units: BranchAndBound) -> Closed:
+        """Cuts of units and of inputs by turns. Neither says early whether it ends: of what is left, a thin
+        slice may need more cuts than all that is closed."""
+        whole = 2.0 ** (by_units.undecided + 1)
+        closed = by_units.run(whole if whole <= SMALL_COVER else FIRST_CUTS_OF_UNITS)
+        turn = FIRST_CUTS_OF_INPUTS
+        while not closed.is_over and self._effort.end is None:
+            turn *= 2
+            prefers_inputs = by_inputs.closed_share >= by_units.closed_share
+            self._searching = by_inputs if prefers_inputs else by_units  # what is kept if time ends
+            closed = by_inputs.run(turn * (PREFERENCE if prefers_inputs else 1))
+            if not closed.is_over and self._effort.end is None:
+                closed = by_units.run(turn * (1 if prefers_inputs else PREFERENCE) / CUTS_OF_INPUTS)
+        return closed
 
     def _search(
         self,
@@ -148,11 +197,12 @@ class LinearSearch:
         effort: SearchEffort,
         *,
         cuts_inputs: bool,
+        kept: OpenCover | None = None,
     ) -> BranchAndBound:
         """Branch and bound, by cuts of inputs or of units."""
         from dokimos.engine.branch_and_bound import ROOT_ROUNDS, BranchAndBound
 
-        return BranchAndBound(
+        self._searching = BranchAndBound(
             self._network,
             question,
             start,
@@ -162,7 +212,20 @@ class LinearSearch:
             cuts_inputs=cuts_inputs,
             root_rounds=ROOT_ROUNDS if self._root_rounds is None else self._root_rounds,
             least_margin=self._least_margin,
+            kept=kept,
         )
+        return self._searching
+
+    def _went_on(self, search: BranchAndBound) -> QuestionData | LinearFinding:
+        """What an earlier search finds when it goes on."""
+        try:
+            return self._finding(search.run())
+        except NothingToCut:
+            return self._stuck(NOTHING)
+
+    def _stuck(self, slack: Fraction | None) -> LinearFinding:
+        self._searching = None
+        return LinearFinding(None, float(slack or NOTHING), reason="a part of the box is too close to call")
 
     def _finding(self, closed: Closed) -> QuestionData | LinearFinding:
         if closed.found:

@@ -63,22 +63,37 @@ class ReachedLimit(Enum):
     TIME = "CPU time"
 
 
+#: What has been found is saved no sooner again, and not before so many times what saving took.
+SAVE_SECONDS, SAVE_SHARE = 30.0, 30.0
+
+
 @dataclass
 class SearchEffort:
     """What a search may use, and has used.
 
     The time is the CPU time of this process, so that what else a machine does changes nothing; `clock` can
-    be another one. What a step is, the search says.
+    be another one. What a step is, the search says. `save` keeps what it has found, so that it need not end
+    where it is ended from outside.
     """
 
     seconds: float = inf
     most_steps: float = inf
     clock: Callable[[], float] = time.process_time
     steps: int = 0
+    save: Callable[[], None] | None = None
     _begun: float = field(init=False)
+    _saves_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
+        self._saves_at = self._begun + SAVE_SECONDS
+
+    def pause(self) -> None:
+        """Between two batches: save what has been found, every now and then."""
+        if self.save is not None and (before := self.clock()) >= self._saves_at:
+            self.save()
+            after = self.clock()
+            self._saves_at = after + max(SAVE_SECONDS, SAVE_SHARE * (after - before))
 
     @property
     def left(self) -> float:

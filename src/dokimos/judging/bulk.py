@@ -21,7 +21,14 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import append_line, code_key, home
 from dokimos.core.parallel import each
 from dokimos.core.readable import Brief
-from dokimos.judging.judge_instances import JudgedInstance, certificates, judge_all, judge_instance, settled
+from dokimos.judging.judge_instances import (
+    JudgedInstance,
+    certificates,
+    judge_all,
+    judge_instance,
+    settled,
+    unjudged,
+)
 from dokimos.judging.label_checks import (
     LabelCheck,
     LabelChecker,
@@ -97,7 +104,7 @@ def judge_tasks(
         yield task, found
     if done:
         judged(done, len(tasks), "kept from before")
-    for index, verdicts in each(_judge, [task for task, _ in todo], jobs=jobs):
+    for index, verdicts in each(_judge, [task for task, _ in todo], jobs=jobs, lost=_lost):
         task, key = todo[index]
         done += 1
         if not any(j.label_check is not None and j.label_check.is_fault for j in verdicts):
@@ -117,7 +124,21 @@ def _keep(path: Path, line: str) -> None:
         append_line(path, line, what=_WHAT)
 
 
+def _lost(task: JudgingTask) -> tuple[Judgement, ...]:
+    return tuple(unjudged(task.runs, "judging was killed, perhaps for lack of memory", task.rules))
+
+
 def _judge(task: JudgingTask) -> tuple[Judgement, ...]:
+    """The verdicts; of published answers, what cannot be judged does not keep the others from it."""
+    try:
+        return _judged(task)
+    except DokimosError as error:
+        if task.source is None:
+            raise
+        return tuple(unjudged(task.runs, f"it cannot be judged: {error}", task.rules))
+
+
+def _judged(task: JudgingTask) -> tuple[Judgement, ...]:
     check_label = LabelChecker()
     instance = settled(task.entry, task.runs, [task.folder], check_label)
     return tuple(

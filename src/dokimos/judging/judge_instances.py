@@ -155,16 +155,26 @@ def judge_instance(
     except (DokimosError, OSError):
         raise
     except Exception as error:
-        checked = LabelCheck(LabelStanding.FAILED, fault(error))
-        return [
-            replace(
-                judgement,
-                reproduce=reproduce(judgement.record),
-                label_check=checked,
-                marks=tuple(one.mark(Standing.NONE, checked.problem) for one in rules),
-            )
-            for judgement in _judge_by(None, runs, {}, checked.problem)
-        ]
+        return unjudged(runs, fault(error), rules, reproduce)
+
+
+def unjudged(
+    runs: Sequence[RunRecord],
+    problem: str,
+    rules: Sequence[RuleSet],
+    reproduce: Callable[[RunRecord], str] = lambda _: "",
+) -> list[Judgement]:
+    """What is said of the runs on an instance where judging broke off."""
+    checked = LabelCheck(LabelStanding.FAILED, problem)
+    return [
+        replace(
+            judgement,
+            reproduce=reproduce(judgement.record),
+            label_check=checked,
+            marks=tuple(one.mark(Standing.NONE, problem) for one in rules),
+        )
+        for judgement in _judge_by(None, runs, {}, problem)
+    ]
 
 
 def _judged(

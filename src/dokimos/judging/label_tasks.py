@@ -1,13 +1,13 @@
 """One instance of a suite, labelled in its own process under limits, and the record of it.
 
 A label goes to the suite's `truth/`. An instance that stays open is recorded in `open/<instance>.json`,
-with the budget that was spent on it, so that the same command tries it again only with more time.
+with the budget that was spent on it and the search as it was, which goes on from there with more time.
 """
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos import __version__
@@ -16,8 +16,8 @@ from dokimos.core.files import write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.strict_json import read, write
 from dokimos.judging import label_one
-from dokimos.judging.label_one import ProcessFinding
-from dokimos.suites.entry import SuiteEntry, exists, load_truth, read_text
+from dokimos.judging.label_one import OpenForm, ProcessFinding, read_open_form
+from dokimos.suites.entry import SuiteEntry, exists, load_truth
 from dokimos.suites.instance import Semantics, Truth
 from dokimos.verifiers.environments import ask_module
 from dokimos.verifiers.execution.limits import Limits, Termination
@@ -62,20 +62,6 @@ class LabelOutcome:
     is_fault: bool = False
 
 
-@dataclass(frozen=True)
-class OpenForm:
-    """The record of an instance that stays open: the files and the version that it is about, the budget,
-    and the findings."""
-
-    network_sha256: str
-    property_sha256: str
-    dokimos: str
-    budget_seconds: float
-    reason: str
-    nearest: float | None
-    bound: float | None
-
-
 def label_instance(task: LabelTask) -> LabelOutcome:
     """Label one instance, unless it has a label or was already tried for as long."""
     entry = task.entry
@@ -92,7 +78,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
                 bound=kept.bound,
                 was_there=True,
             )
-        found = _search(task)
+        found = _search(task, kept)
         if found.truth:
             write_whole(entry.truth_path, found.truth, what="the truth file", durable=True)
             _open_path(task.folder, entry.name).unlink(missing_ok=True)
@@ -117,7 +103,7 @@ def read_open(folder: Path, entry: SuiteEntry) -> OpenForm | None:
     path = _open_path(folder, entry.name)
     if not exists(path):
         return None
-    kept = read(read_text(path), OpenForm, file=path, what="a record of an open instance")
+    kept = read_open_form(path)
     mine = (entry.network_sha256, entry.property_sha256, __version__)
     return kept if (kept.network_sha256, kept.property_sha256, kept.dokimos) == mine else None
 
@@ -127,7 +113,9 @@ def _open_path(folder: Path, name: str) -> Path:
 
 
 def _keep_open(task: LabelTask, found: ProcessFinding) -> None:
-    entry = task.entry
+    """Record what was found, and what only earlier searches have, or this one before it was ended."""
+    entry, kept = task.entry, read_open(task.folder, task.entry)
+    found = found if kept is None else _with_earlier(found, kept)
     form = OpenForm(
         entry.network_sha256,
         entry.property_sha256,
@@ -136,8 +124,21 @@ def _keep_open(task: LabelTask, found: ProcessFinding) -> None:
         found.reason,
         found.nearest,
         found.bound,
+        found.search,
     )
     write_whole(_open_path(task.folder, entry.name), write(form), what="the record of an open instance")
+
+
+def _with_earlier(found: ProcessFinding, kept: OpenForm) -> ProcessFinding:
+    """A finding with what only an earlier one has."""
+    margins = [margin for margin in (found.nearest, kept.nearest) if margin is not None]
+    bounds = [bound for bound in (found.bound, kept.bound) if bound is not None]
+    return replace(
+        found,
+        nearest=min(margins, default=None),
+        bound=max(bounds, default=None),
+        search=kept.search if found.search is None else found.search,
+    )
 
 
 def _labelled(
@@ -160,13 +161,19 @@ def _labelled(
     )
 
 
-def _search(task: LabelTask) -> ProcessFinding:
+def _search(task: LabelTask, kept: OpenForm | None) -> ProcessFinding:
     """What the search finds in its own process, or had found by the time it was ended.
 
-    A search that is ended by its limits is over. One that was killed is not, and is tried again next time.
+    One that goes on has what the budget is larger now. A search that is ended by its limits is over. One
+    that was killed is not, and is tried again next time.
     """
     entry, budget = task.entry, task.budget_seconds
-    files = (str(entry.network_path.absolute()), str(entry.property_path.absolute()))
+    record = _open_path(task.folder, entry.name)
+    files = [str(path.absolute()) for path in (entry.network_path, entry.property_path, record)]
+    if kept is None:  # what there may be is about other files, or of another version
+        record.unlink(missing_ok=True)
+    elif kept.search is not None:
+        budget -= kept.budget_seconds
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
         result = Path(folder, "query", "result.json")
         outcome = ask_module(

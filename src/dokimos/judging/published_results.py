@@ -16,13 +16,12 @@ overwrote the first one's.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from dokimos.campaigns.campaign import Campaign, alone_in, read_campaign
@@ -37,10 +36,11 @@ from dokimos.campaigns.manifest import (
 )
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
-from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.inputs import contained
+from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.inputs import contained, reading_at_most
 from dokimos.core.readable import printable
 from dokimos.suites.entry import exists, read_content, read_text
+from dokimos.suites.folder import listed_files
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Termination
 from dokimos.verifiers.result_file import VERDICTS, sat_with
@@ -50,6 +50,8 @@ _WARM_UPS = ("test_nano", "test_tiny")
 _WARM_UP_CATEGORY = "test"
 #: The seconds of an instance that was not run, as it could not be prepared.
 _NOT_RUN = -1
+#: Counterexamples larger than this are not read.
+_MOST_WITNESS_BYTES = 1 << 28
 _COLUMNS = "category,network,property,prepare seconds,answer,run seconds"
 
 
@@ -69,10 +71,17 @@ class ResultsTable:
 
 @dataclass(frozen=True)
 class ImportedResults:
-    """The campaign made from published results, and the places of rows that match no suite."""
+    """The campaign made from published results, and what did not become a part of it.
+
+    `strangers` are the places of rows that match no instance that the suites list, `unread` what could not
+    be read, and `not_judged` the numbers of rows, by suite, on listed instances whose files are missing or
+    unreadable.
+    """
 
     campaign: Campaign
     strangers: tuple[str, ...]
+    unread: tuple[UnreadableFile, ...] = ()
+    not_judged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,14 +93,19 @@ class _PublishedRow:
     property: str
     word: str
     seconds: float
+    prepare_seconds: float = 0.0
 
 
 _Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
 """The rows of a table with their instances; None for a row that matches no suite."""
 
 
-def find_results(folder: Path) -> tuple[ResultsTable, ...]:
-    """All tables of published results in `folder`. Raises UnreadableFile if there is none."""
+def find_results(folder: Path, unread: list[UnreadableFile] | None = None) -> tuple[ResultsTable, ...]:
+    """All tables of published results in `folder`. Raises UnreadableFile if there is none.
+
+    What cannot be read is added to `unread`.
+    """
+    unread = [] if unread is None else unread
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such folder of results")
     found = []
@@ -101,7 +115,7 @@ def find_results(folder: Path) -> tuple[ResultsTable, ...]:
             year, category = "", path.parent.name
         found.append(ResultsTable(path.parent.parent.name, year, category, path))
     for path in sorted(folder.glob("results_csv/*.csv")):
-        for category in dict.fromkeys(cells[0] for _, cells in _cells(path) if cells):
+        for category in dict.fromkeys(cells[0] for _, cells in _cells(path, unread) if cells):
             found.append(ResultsTable(path.stem, "2021", category.strip(), path, is_shared=True))
     if not found:
         raise UnreadableFile(
@@ -131,7 +145,8 @@ def import_results(
     called after each table. The same call again continues where it stopped.
     """
     names = {suite.name for suite in suites}
-    every = find_results(results)
+    unread: list[UnreadableFile] = []
+    every = find_results(results, unread)
     tables = [table for table in every if table.category in names]
     if not tables:
         known = sorted({table.category for table in every})
@@ -142,9 +157,16 @@ def import_results(
         raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
     matchers = {suite.name: _Matcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
-        table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
+        table: [(row, matchers[table.category].instance(row)) for row in _rows(table, unread)]
+        for table in tables
     }
-    strangers = tuple(row.place for own in matched.values() for row, instance in own if instance is None)
+    strangers, not_judged = [], Counter[str]()
+    for table, own in matched.items():
+        for row, instance in own:
+            if instance is None and matchers[table.category].lists(row):
+                not_judged[table.category] += 1
+            elif instance is None:
+                strangers.append(row.place)
     year = results_year(results, every)
     tools = [Tool(name, str(year or "published")) for name in sorted({table.tool for table in tables})]
     repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
@@ -165,9 +187,9 @@ def import_results(
         write_manifest(manifest, out / "manifest.json")
         with Journal(out / "journal.jsonl") as journal:
             for done, table in enumerate(tables, start=1):
-                journal.finish_all(_records(table, matched[table], jobs, journal.finished))
+                journal.finish_all(_records(table, matched[table], jobs, journal.finished, unread))
                 imported(done, len(tables), f"{table.tool} on {table.category}")
-    return ImportedResults(read_campaign(out), strangers)
+    return ImportedResults(read_campaign(out), tuple(strangers), tuple(unread), not_judged)
 
 
 def _going_on(manifest: Manifest, out: Path) -> Manifest:
@@ -177,6 +199,10 @@ def _going_on(manifest: Manifest, out: Path) -> Manifest:
     before = read_manifest(out / "manifest.json")
     if before.published is None:
         raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
+    # Files that were missing the last time may be there now.
+    known = {(one.suite, one.name) for one in before.instances}
+    added = [one for one in manifest.instances if (one.suite, one.name) not in known]
+    before = replace(before, instances=(*before.instances, *added))
     return replace(merge(before, manifest, out), published=manifest.published)
 
 
@@ -184,48 +210,57 @@ def _counts(matched: _Matched) -> Counter[str]:
     return Counter(instance.name for _, instance in matched if instance is not None)
 
 
-def _rows(table: ResultsTable, *, warm_up: bool = False) -> Iterator[_PublishedRow]:
-    """The rows of a table, with or without the warm-up. Raises UnreadableFile, with the line."""
-    for number, cells in _cells(table.path):
-        place = f"{table.path}:{number}"
+def _rows(
+    table: ResultsTable, unread: list[UnreadableFile], *, warm_up: bool = False
+) -> Iterator[_PublishedRow]:
+    """The rows of a table, with or without the warm-up; those that cannot be read are added to `unread`."""
+    for number, cells in _cells(table.path, unread):
+        place = Place(str(table.path), number)
         if len(cells) != 6:
-            raise UnreadableFile(place, f"a row must be {_COLUMNS}; this one has {len(cells)} columns")
-        category, network, property_, _, word, time = (cell.strip() for cell in cells)
+            reason = f"a row must be {_COLUMNS}; this one has {len(cells)} columns"
+            unread.append(UnreadableFile(place, reason))
+            continue
+        category, network, property_, prepare, word, time = (cell.strip() for cell in cells)
         if table.is_shared and category != table.category:
             continue
         is_warm_up = (
             PurePosixPath(network).name.startswith(_WARM_UPS) and table.category != _WARM_UP_CATEGORY
         )
         if not is_warm_up or warm_up:
-            yield _PublishedRow(place, network, property_, word.lower(), _seconds(time, place))
+            try:
+                took = _seconds(time, place), _seconds(prepare or "0", place)
+                yield _PublishedRow(str(place), network, property_, word.lower(), *took)
+            except UnreadableFile as error:
+                unread.append(error)
 
 
-def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table that are not empty, with their numbers."""
+def _cells(path: Path, unread: list[UnreadableFile]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table that are not empty, with their numbers; none if it cannot be read."""
     try:
         for number, cells in enumerate(csv.reader(read_text(path).splitlines()), start=1):
             if any(cell.strip() for cell in cells):
                 yield number, cells
     except csv.Error as error:
-        raise UnreadableFile(path, f"not a table of comma-separated values: {error}") from None
+        unread.append(UnreadableFile(path, f"not a table of comma-separated values: {error}"))
+    except UnreadableFile as error:
+        unread.append(error)
 
 
 def _overheads(tables: Sequence[ResultsTable]) -> dict[str, float]:
     """The seconds of the shortest decided run of each tool, warm-ups included.
 
-    Tables that cannot be read are left out: they need not be of a category that is asked for.
+    What cannot be read is left out: it need not be of a category that is asked for.
     """
     found: dict[str, float] = {}
     for table in tables:
-        with contextlib.suppress(UnreadableFile):
-            for row in _rows(table, warm_up=True):
-                answer = VERDICTS.get(row.word)
-                if answer is not None and answer.decides:
-                    found[table.tool] = min(row.seconds, found.get(table.tool, row.seconds))
+        for row in _rows(table, [], warm_up=True):
+            answer = VERDICTS.get(row.word)
+            if answer is not None and answer.decides:
+                found[table.tool] = min(row.seconds, found.get(table.tool, row.seconds))
     return found
 
 
-def _seconds(text: str, place: str) -> float:
+def _seconds(text: str, place: Place) -> float:
     try:
         found = float(text)
     except ValueError:
@@ -242,6 +277,7 @@ class _Matcher:
 
     def __init__(self, suite: CampaignSuite) -> None:
         folder = suite.folder.resolve()
+        self._listed = {(_plain(network), _plain(asked)) for network, asked in listed_files(suite.folder)}
         self._known = {
             (
                 _plain(str(i.network_path.resolve().relative_to(folder))),
@@ -253,12 +289,17 @@ class _Matcher:
 
     def instance(self, row: _PublishedRow) -> CampaignInstance | None:
         """The instance whose two file names end the row's paths; None if there is none."""
-        properties = set(_tails(_plain(row.property)))
-        for network in _tails(_plain(row.network)):
-            for property_ in properties:
-                if (found := self._known.get((network, property_))) is not None:
-                    return found
-        return None
+        return next((self._known[pair] for pair in _pairs(row) if pair in self._known), None)
+
+    def lists(self, row: _PublishedRow) -> bool:
+        """Whether the suite lists such files, even if they are missing."""
+        return any(pair in self._listed for pair in _pairs(row))
+
+
+def _pairs(row: _PublishedRow) -> Iterator[tuple[str, str]]:
+    """The names that the two files of a row may have in a suite."""
+    properties = set(_tails(_plain(row.property)))
+    return ((network, asked) for network in _tails(_plain(row.network)) for asked in properties)
 
 
 def _plain(path: str) -> str:
@@ -277,6 +318,7 @@ def _records(
     matched: _Matched,
     jobs: Mapping[tuple[str, str, str, int], Job],
     finished: frozenset[str],
+    unread: list[UnreadableFile],
 ) -> Iterator[RunRecord]:
     seen: Counter[str] = Counter()
     for row, instance in matched:
@@ -285,11 +327,10 @@ def _records(
         job = jobs[table.category, instance.name, table.tool, seen[instance.name]]
         seen[instance.name] += 1
         if job.id not in finished:
-            yield _record(job, table, row)
+            yield _record(job, row, _answer(table, row, unread))
 
 
-def _record(job: Job, table: ResultsTable, row: _PublishedRow) -> RunRecord:
-    said = _answer(table, row)
+def _record(job: Job, row: _PublishedRow, said: VerifierAnswer) -> RunRecord:
     return RunRecord(
         job=job.id,
         suite=job.suite,
@@ -310,16 +351,24 @@ def _record(job: Job, table: ResultsTable, row: _PublishedRow) -> RunRecord:
         started_at="",
         outputs=said.outputs,
         limits=job.limits,
+        prepare_seconds=row.prepare_seconds,
     )
 
 
-def _answer(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+def _answer(table: ResultsTable, row: _PublishedRow, unread: list[UnreadableFile]) -> VerifierAnswer:
     """The answer in a row, with the witness next to the table."""
     answer = VERDICTS.get(row.word)
     if answer is None:
         late = "timeout" in row.word
         return VerifierAnswer(Answer.TIMEOUT if late else Answer.ERROR, detail=printable(row.word)[:400])
-    return _with_witness(table, row) if answer is Answer.SAT else VerifierAnswer(answer)
+    if answer is not Answer.SAT:
+        return VerifierAnswer(answer)
+    try:
+        with reading_at_most(_MOST_WITNESS_BYTES):
+            return _with_witness(table, row)
+    except UnreadableFile as error:
+        unread.append(error)
+        return VerifierAnswer(Answer.SAT, detail=f"its counterexample cannot be read: {error.reason}")
 
 
 def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:

@@ -45,11 +45,6 @@ class Verdict(Enum):
         """Whether a decided answer is neither confirmed nor refuted: it does not count as a success."""
         return self is Verdict.UNLABELLED
 
-    @property
-    def is_listed_apart(self) -> bool:
-        """Whether a decided answer counts neither as correct nor as wrong."""
-        return not self.is_wrong and self not in (Verdict.CORRECT, Verdict.UNDECIDED)
-
 
 @dataclass(frozen=True)
 class Replay:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import MissingFile, UnreadableFile
 from dokimos.core.inputs import read_regular, uncompressed
 from dokimos.core.strict_json import convert, parse
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
@@ -27,6 +27,8 @@ from dokimos.suites.vnnlib.text import parse_decimal
 
 #: The version changes whenever the contents of the files may change, including certificates' data.
 FORMAT = 3
+#: How a file begins that stands for one which Git LFS has not fetched; it is no longer than this.
+_LFS, _LFS_BYTES = b"version https://git-lfs.github.com/spec/", 1024
 T = TypeVar("T")
 
 
@@ -169,13 +171,17 @@ class SuiteEntry:
 
 
 def read_content(path: Path) -> bytes:
-    """The content of a file, decompressed if it is compressed."""
+    """The content of a file, decompressed if it is compressed. Raises UnreadableFile."""
     try:
-        return uncompressed(read_regular(path), file=str(path))
+        content = uncompressed(read_regular(path), file=str(path))
     except (FileNotFoundError, ValueError):
-        raise UnreadableFile(path, "there is no such file") from None
+        raise MissingFile(path, "there is no such file") from None
     except OSError as error:
         raise UnreadableFile(path, error.strerror or "cannot be read") from None
+    if content.startswith(_LFS) and len(content) < _LFS_BYTES:
+        said = " ".join(content.decode("utf-8", "replace").split()[2:])
+        raise MissingFile(path, f"Git LFS has left a pointer in its place ({said}); run `git lfs pull`")
+    return content
 
 
 def read_text(path: Path) -> str:

@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from dokimos.core import strict_json
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import code_key, home, write_whole
 from dokimos.core.inputs import contained
 from dokimos.core.readable import Brief
@@ -120,10 +120,12 @@ def _row_file(folder: Path, name: str, place: str) -> Path:
         raise UnreadableFile(place, f"{name!r}: {error.reason}") from None
 
 
-def read_suite(folder: Path) -> Suite:
+def read_suite(folder: Path, *, leniently: bool = False) -> Suite:
     """The suite in `folder`. Raises UnreadableFile if it is not one.
 
-    A repeated row, as in some published benchmarks, is the same instance and counts once.
+    A repeated row, as in some published benchmarks, is the same instance and counts once. `leniently`, rows
+    that cannot be understood, and those whose files are missing or unreadable, are left out, and there may
+    be none.
     """
     if folder.is_file():
         raise UnreadableFile(folder, "it is a file, not a suite's folder; unpack an archive first")
@@ -132,9 +134,12 @@ def read_suite(folder: Path) -> Suite:
     table = instances_table(folder)
     made = read_suite_file(folder)
     families: Mapping[str, str] = {} if made is None else made.families
-    rows = _rows(table)
+    rows = _rows(table, leniently=leniently)
     names = instance_names([(row.network, row.property) for row in rows])
     default = _families_of_others(folder, rows)
+    if leniently:
+        had = _those_to_be_had(folder, zip(rows, names, strict=True), families, default)
+        return Suite(folder=folder, entries=tuple(had))
     listed = (_entry(folder, row, name, families, default) for row, name in zip(rows, names, strict=True))
     entries = tuple(dict.fromkeys(listed))
     if not entries:
@@ -145,6 +150,31 @@ def read_suite(folder: Path) -> Suite:
                 table, f"the instance {name!r} is listed twice, differently; remove one row"
             )
     return Suite(folder=folder, entries=entries)
+
+
+def _those_to_be_had(
+    folder: Path,
+    listed: Iterable[tuple[_Row, str]],
+    families: Mapping[str, str],
+    default: Mapping[str, str],
+) -> Iterator[SuiteEntry]:
+    """The instances whose files are there and can be read as bytes; the first of each name."""
+    names: set[str] = set()
+    tried: dict[Path, bool] = {}
+    for row, name in listed:
+        try:
+            entry = _entry(folder, row, name, families, default)
+        except (DokimosError, OSError):
+            continue
+        for path in (entry.network_path, entry.property_path):
+            if path not in tried:
+                tried[path] = False
+                with suppress(DokimosError):
+                    read_content(path)
+                    tried[path] = True
+        if name not in names and tried[entry.network_path] and tried[entry.property_path]:
+            names.add(name)
+            yield entry
 
 
 def row_files(folder: Path, name: str) -> tuple[dict[str, Path], Path]:
@@ -163,12 +193,22 @@ def row_files(folder: Path, name: str) -> tuple[dict[str, Path], Path]:
     )
 
 
-def _rows(table: Path) -> list[_Row]:
+def listed_files(folder: Path) -> list[tuple[str, str]]:
+    """The names of the two files of each instance that the table lists, whether or not they are there."""
+    return [(row.network, row.property) for row in _rows(instances_table(folder), leniently=True)]
+
+
+def _rows(table: Path, *, leniently: bool = False) -> list[_Row]:
     try:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
     except csv.Error as error:
         raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
-    return [_row(row, f"{table}:{number}") for number, row in numbered if any(cell.strip() for cell in row)]
+    rows = []
+    for number, cells in numbered:
+        if any(cell.strip() for cell in cells):
+            with suppress(*((UnreadableFile,) if leniently else ())):
+                rows.append(_row(cells, f"{table}:{number}"))
+    return rows
 
 
 def benchmark_folders(folder: Path) -> tuple[Path, ...]:

@@ -50,7 +50,7 @@ class Query:
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
     instance's name and `origin` is where the property comes from; real verifiers use neither, since the two
     files are copies. `property_file` may be VNN-LIB 1.0 or 2.0. `trust`: the user wants the tool to run
-    as it is, its own scripts unguarded.
+    as it is, its own scripts unguarded. `is_prepared`: what `preparation` gives has been run before.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Query:
     cpu_seconds: float | None = None
     origin: Path | None = None
     trust: bool = False
+    is_prepared: bool = False
 
     @property
     def result(self) -> Path:
@@ -118,6 +119,16 @@ class Finding:
     what: str
     is_ok: bool
     remedy: str = ""
+
+
+_PROGRAM = '''"""Asks {name} about the two files beside this one, by its own command line."""
+
+import subprocess
+import sys
+
+subprocess.run([sys.executable, {words}])
+print(open("{result}").read())
+'''
 
 
 class Verifier(ABC):
@@ -184,6 +195,11 @@ class Verifier(ABC):
         writes nothing: what the process is to find in the folder goes into `Invocation.files`. The process
         has no network, unless `needs_network`, and can write in `query.folder`, a /tmp of its own, and the
         folders that its `Invocation` names.
+    `preparation(query)`
+        The process that prepares the tool for a query, if it has one and preparing does not count towards
+        the limit of the query, as in competitions. Tools without one leave this out.
+    `for_category(name)`
+        The same tool told the name of the benchmark that it is run on, if it takes one.
     `read_answer(outcome, query)`
         The tool's answer, read from its result file or from the exact line that it documents; **never** by
         searching for a word in its output, since even a crash may print "safe". It is only called for a
@@ -303,6 +319,14 @@ class Verifier(ABC):
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
 
+    def preparation(self, query: Query) -> Invocation | None:
+        """What prepares it for this query, apart from its run; None if nothing does."""
+        return None
+
+    def for_category(self, name: str) -> Self:
+        """The same verifier, told the name of the benchmark."""
+        return self
+
     def diagnose(self) -> tuple[Finding, ...]:
         """The checks, in order; they stop at the first one that is not ok."""
         version = self.version()
@@ -325,6 +349,22 @@ class Verifier(ABC):
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
         """An answer that decides nothing, with the reason that the log gives."""
         return given
+
+    def program(self, seconds: float) -> str | None:
+        """A program that asks it without Dokimos: see the class. Here, one that starts its command."""
+        query = Query(
+            name="network",
+            network_file=Path("network.onnx"),
+            property_file=Path("property.vnnlib"),
+            folder=Path(),
+            wall_seconds=seconds,
+            memory_bytes=1 << 32,
+        )
+        invocation = self.command(query)
+        if invocation.files:
+            return None
+        words = ", ".join(map(repr, invocation.command[1:]))
+        return _PROGRAM.format(name=self.name, words=words, result=query.result.name)
 
     def accepts(self, exit_code: int) -> bool:
         """Whether an answer may be read after this exit code."""

@@ -10,11 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.checker.base import Problem, Proven
-from dokimos.checker.linear import cover, proof
+from dokimos.checker.linear import cover, proof, walk
 from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.outward import point
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import model, question
 
@@ -253,3 +254,37 @@ def test_a_node_without_parts_counts_by_its_facts_over_the_whole_box(tree: list[
         else:
             with pytest.raises(InvalidProof, match="not above 0"):
                 LinearProof().prove(Problem(network, asked), data)
+
+
+TINY = 0.99 * 2.0**-975
+SCALED = [("Mul", ["a", "k"], "Y")]
+
+
+@pytest.mark.parametrize(
+    ("first", "weights"),
+    [
+        (("Gemm", ["X", "w"], "a", {"alpha": 2.0**-100}), {"w": [[TINY]]}),
+        (
+            ("BatchNormalization", ["X", "s", "z", "z", "v"], "a"),
+            {"s": [TINY * 2.0**400], "z": [0.0], "v": [2.0**1000]},
+        ),
+    ],
+    ids=["Gemm", "BatchNormalization"],
+)
+def test_a_factor_that_float64_takes_for_0_is_none(first: Any, weights: dict[str, Any]) -> None:
+    """x·2^-1075 is 2^25 behind a factor of 2^200 where x is 2^900: not below 6."""
+    content = model([first, *SCALED], weights | {"k": [[2.0**200]]}, [1, 1], [1, 1], dtype=np.float64)
+    asked = read_vnnlib(question([(0, 2**900)], 1, "(>= Y_0 6.0)"), file="p")
+    with pytest.raises(InvalidProof):
+        LinearProof().prove(Problem(read_onnx(content), asked), {"questions": [{"tree": [-1]}]})
+
+
+def test_the_size_of_a_normalisation_is_not_below_what_it_writes() -> None:
+    """A variance below 0 makes factors larger, not smaller."""
+    given = {"s": [1.0], "z": [0.0], "v": [-0.999e-5]}
+    nodes = [("BatchNormalization", ["X", "s", "z", "z", "v"], "Y")]
+    network = read_onnx(model(nodes, given, [1, 1], [1, 1]))
+    (node,) = network.nodes
+    named = [point(network.constants[name]) for name in node.inputs[1:]]
+    sizes = walk._size(node, [point(np.ones((1, 1))), *named])
+    assert sizes.item() >= 1 / np.sqrt(1e-5 - 0.999e-5)

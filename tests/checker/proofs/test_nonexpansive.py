@@ -255,6 +255,55 @@ def test_layers_with_factors_or_groups_are_not_taken_for_plain_ones() -> None:
         features_of(network)
 
 
+def on_nodes(*, outer_is_left: bool, share: float = 0.5) -> bytes:
+    """H + A·ReLU(W·H) for 2×2 features H, with A = −WᵀD from the left, or its numbers from the right."""
+    weight = np.array([[1.0, -1.0], [1.0, 1.0]])
+    builder = ModelBuilder([2, 2])
+    source = builder.last
+    builder.matrix_times(weight).relu()
+    back = -share * weight.T
+    builder.matrix_times(back) if outer_is_left else builder.times_matrix(back.T)
+    builder.joined_with(source).flatten()
+    return builder.affine(np.ones((2, 4)), np.zeros(2)).build(2)
+
+
+def test_a_block_of_products_acts_on_one_axis() -> None:
+    """From the other side, the same numbers are another map, which moves points apart."""
+    assert features_of(read_onnx(on_nodes(outer_is_left=True), name="net")).rate == 1
+    with pytest.raises(InvalidProof, match="may move points apart"):
+        features_of(read_onnx(on_nodes(outer_is_left=False), name="net"))
+    with pytest.raises(InvalidProof, match="may move points apart"):
+        features_of(read_onnx(on_nodes(outer_is_left=True, share=2.0), name="net"))
+
+
+def test_pairs_of_products_cancel_on_one_axis_only() -> None:
+    up = np.array([[1.0, 2.0], [-1.0, -2.0]])
+    for is_left in (True, False):
+        builder = ModelBuilder([2, 2]).matrix_times(up).relu()
+        builder.matrix_times(up.T) if is_left else builder.times_matrix(up)
+        network = builder.flatten().affine(np.ones((2, 4)), np.zeros(2)).build(2)
+        steps = features_of(read_onnx(network, name="net")).steps
+        assert [len(step.layers) for step in steps] == ([2, 0] if is_left else [1, 0, 1, 0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), shape=st.lists(st.integers(1, 3), min_size=2, max_size=4))
+def test_a_product_moves_no_points_further_apart_than_its_rate(seed: int, shape: list[int]) -> None:
+    """From either side, at any rank, batches included."""
+    rng = np.random.default_rng(seed)
+    builder, sizes = ModelBuilder(shape), [int(n) for n in rng.integers(1, 4, size=2)]
+    left, right = rng.normal(size=(sizes[0], shape[-2])), rng.normal(size=(shape[-1], sizes[1]))
+    builder.matrix_times(left.astype(np.float32)).times_matrix(right.astype(np.float32))
+    count = int(np.prod(shape[:-2])) * sizes[0] * sizes[1]
+    network = builder.reshape((1, count)).affine(np.ones((2, count)), np.zeros(2)).build(2)
+    features = features_of(read_onnx(network, name="net"))
+    points = rng.normal(size=(2, *shape))
+    moved = left.astype(np.float32) @ points @ right.astype(np.float32)
+    apart, before = (np.linalg.norm((x[0] - x[1]).ravel()) for x in (moved, points))
+    assert apart <= float(features.rate) * before * (1 + 1e-9)
+    assert [step.layers[0].axis for step in features.steps[:2]] == [len(shape) - 1, len(shape)]
+
+
 def scaled_twenty_times(first: float, second: float) -> bytes:
     """x ↦ (1/4 − (first·second)^10·x, 0), the factors one after the other."""
     builder = ModelBuilder([1])

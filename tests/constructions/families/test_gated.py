@@ -30,6 +30,7 @@ SAMPLE = [
     ("relaxations", "relu-difference", "upper"),
     ("relaxations", "max-pool-pads", "lower"),
     ("relaxations", "square-tilted", "lower"),
+    ("relaxations", "scatter-nd", "upper"),
     ("wrapped-ops", "conv-dilated", "upper"),
     ("wrapped-ops", "sub-constant-first", "lower"),
     ("wrapped-ops", "several-outputs", "upper"),

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
 
 from dokimos.api.results import Audit
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.inputs import reading_at_most
 from dokimos.judging.audit import lint
 from dokimos.judging.audit.file_rules import Remark
-from dokimos.judging.audit.instance_rules import TIME_NOT_NEEDED
+from dokimos.judging.audit.instance_rules import ONE_SIDED, RUNTIME_DECIDES, TIME_NOT_NEEDED
 from dokimos.judging.audit.lint import LINT_RULES, lint_benchmark, sarif
 from dokimos.judging.audit.property_rules import FLOAT32_ROUNDING, can_never_hold
-from dokimos.judging.audit.subjects import PublishedRuns
+from dokimos.judging.audit.subjects import PublishedCategory, PublishedRuns
+from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.networks.summary import operators_of, operators_on_data
 from dokimos.suites.folder import LintFinding, LintSeverity
 from dokimos.suites.instance import Answer
@@ -105,7 +108,12 @@ def test_a_decimal_is_rounded_differently_where_two_readers_see_two_numbers(
     ("rows", "rule", "line"),
     [
         (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/gone.onnx,vnnlib/p.vnnlib,60"], "missing-file", 2),
-        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "../n.onnx,vnnlib/p.vnnlib,60"], "missing-file", 2),
+        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "../n.onnx,vnnlib/p.vnnlib,60"], "file-elsewhere", 2),
+        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/link.onnx,vnnlib/p.vnnlib,60"], "file-elsewhere", 2),
+        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/cut.onnx,vnnlib/p.vnnlib,60"], "unreadable-file", 2),
+        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/lfs.onnx,vnnlib/p.vnnlib,60"], "missing-file", 2),
+        (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/wide.onnx,vnnlib/p.vnnlib,60"], "large-file", 2),
+        ([""], "no-instances", None),
         (["onnx/n.onnx,vnnlib/p.vnnlib,60"] * 2, "listed-twice", 2),
         (["onnx/n.onnx,vnnlib/p.vnnlib,60", "onnx/same.onnx,vnnlib/p.vnnlib,60"], "same-content", 2),
         (["onnx/n.onnx,vnnlib/p.vnnlib"], "bad-row", 1),
@@ -113,10 +121,18 @@ def test_a_decimal_is_rounded_differently_where_two_readers_see_two_numbers(
         (["[nonsense,vnnlib/p.vnnlib,60"], "bad-row", 1),
     ],
 )
-def test_a_table_with_a_fault_is_found(tmp_path: Path, rows: list[str], rule: str, line: int) -> None:
+def test_a_table_with_a_fault_is_found(
+    tmp_path: Path, rows: list[str], rule: str, line: int | None
+) -> None:
     folder = benchmark(tmp_path, DECLARED + BOX + HARD, rows=rows)
     (folder / "onnx" / "same.onnx").write_bytes(relu_network())
-    findings = found(folder)
+    (folder / "onnx" / "link.onnx").symlink_to("/etc/hostname")
+    (folder / "onnx" / "cut.onnx").write_bytes(gzip.compress(relu_network())[:-9])
+    (folder / "onnx" / "lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n")
+    (folder / "onnx" / "wide.onnx").write_bytes(gzip.compress(b"\0" * 9999))
+    with reading_at_most(9998):
+        findings = found(folder)
+    assert {one.rule for one in findings.values() if one.severity is LintSeverity.ERROR} <= {rule}
     assert (findings[rule].file, findings[rule].line) == (str(tmp_path / "instances.csv"), line)
 
 
@@ -126,6 +142,30 @@ def test_a_network_that_is_none_is_found(tmp_path: Path) -> None:
     assert "damaged-network" in found(folder)
     (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"MatMul", b"MatMup"))
     assert "runtime-refuses" in found(folder)
+
+
+def test_a_table_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path, DECLARED + BOX + HARD)
+    (folder / "instances.csv").write_bytes(b"\xff\xfe")
+    assert set(found(folder)) == {"unreadable-file"}
+
+
+def test_what_dokimos_does_not_read_or_does_not_fit_is_said(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path, DECLARED + BOX + HARD)
+    (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"Relu", b"Gelu"))
+    assert "Gelu" in found(folder)["not-read"].reason
+    third = "(declare-const X_2 Real)\n(assert (<= X_2 0))\n(assert (>= X_2 0))\n"
+    folder = benchmark(tmp_path, third + DECLARED + BOX + HARD)
+    finding = found(folder)["does-not-fit"]
+    assert "the network has 2 inputs and 1 output, the property 3 inputs" in finding.reason
+
+
+def test_a_box_in_which_nothing_varies_is_found(tmp_path: Path) -> None:
+    off = (
+        BOX.replace("-1.0", "-3.0").replace("<= X_0 1.0", "<= X_0 -2.0").replace("<= X_1 1.0", "<= X_1 -2")
+    )
+    assert "constant-output" in found(benchmark(tmp_path, DECLARED + off + HARD))
+    assert "constant-output" not in found(benchmark(tmp_path, DECLARED + BOX + HARD))
 
 
 def test_operators_that_an_installed_verifier_does_not_read_are_named(tmp_path: Path) -> None:
@@ -230,6 +270,42 @@ def test_a_time_limit_that_nobody_needs_is_found() -> None:
     assert rules(late) == []
 
 
+def test_answers_that_are_all_the_same_are_one_sided() -> None:
+    def rules(answers: Sequence[Answer]) -> list[LintFinding]:
+        judged = [
+            Judgement(record(f"i{k}", answer), None, None, Verdict.UNLABELLED, "", None, "")
+            for k, answer in enumerate(answers)
+        ]
+        return ONE_SIDED.findings(PublishedCategory(tuple(judged)), "bench")
+
+    (finding,) = rules([Answer.UNSAT] * 8 + [Answer.TIMEOUT])
+    assert finding.reason == "every answer is unsat, on 8 instances and by all tools"
+    assert rules([Answer.UNSAT] * 7) == []
+    assert rules([Answer.UNSAT] * 8 + [Answer.SAT]) == []
+
+
+def test_an_instance_that_is_sat_in_floats_only_depends_on_the_runtime() -> None:
+    def judged(verifier: str, *, exactly: bool) -> Judgement:
+        run = replace(record("i", Answer.SAT, verifier=verifier), witness=(Fraction(1),))
+        replay = Replay(
+            in_box=True,
+            outside_by=Fraction(0),
+            violates_exactly=exactly,
+            violation=Fraction(0),
+            exact_outputs=(),
+            violates_in_onnxruntime=True,
+            onnxruntime_outputs=(),
+            witness_in_float32=True,
+        )
+        return Judgement(run, None, None, Verdict.ROUNDING, "", replay, "")
+
+    floats, exact = judged("a", exactly=False), judged("b", exactly=True)
+    assert [one.rule for one in RUNTIME_DECIDES.findings(PublishedCategory((floats,)), "b")] == [
+        "runtime-decides"
+    ]
+    assert RUNTIME_DECIDES.findings(PublishedCategory((floats, exact)), "b") == []
+
+
 def test_rules_have_names_of_their_own_and_remedies() -> None:
     assert len({rule.name for rule in LINT_RULES}) == len(LINT_RULES)
     assert all(rule.about and rule.remedy for rule in LINT_RULES)
@@ -261,5 +337,4 @@ def test_findings_are_sarif(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_table_is_no_benchmark(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match=r"it has no instances\.csv"):
-        lint_benchmark(tmp_path, jobs=1)
+    assert "it has no instances.csv" in found(tmp_path)["unreadable-file"].reason

@@ -165,6 +165,26 @@ def test_a_booster_of_lightgbm_decides_for_the_likelier_class() -> None:
     assert of_one == pytest.approx([0.9, 0.2, 0.2])
 
 
+class Classifier:
+    """Takes −1 for a missing value, which its Booster does not know."""
+
+    missing = -1.0
+
+    def get_booster(self) -> Any:
+        return Booster("binary:logistic", None)
+
+    def predict(self, rows: Any) -> Any:
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+Classifier.__module__ = "xgboost.sklearn"
+
+
+def test_trees_that_take_a_number_for_a_missing_value_are_not_read() -> None:
+    model = object_model(Classifier(), None, name="m")
+    assert model.made_of is None and "takes -1.0 for a missing value" in model.unread
+
+
 def test_a_file_that_its_library_does_not_survive_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

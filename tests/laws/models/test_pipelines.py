@@ -151,6 +151,15 @@ def test_what_is_not_read_is_said() -> None:
     assert "with a domain" in as_domain_model(strings, Domain("none")).unread
 
 
+def test_numbers_that_are_not_asked_about_are_said() -> None:
+    """Where a test of 5·10³⁴ divides them is not looked for: all would be taken to go left."""
+    frame, target = _frame(gaps=False)
+    far = frame[NUMBERS] * 1e33
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=2)).fit(far, target)
+    model = as_domain_model(pipeline, Domain.from_frame(far))
+    assert model.made_of is None and "beyond 1e+30" in model.unread
+
+
 def test_another_threshold_is_noticed() -> None:
     frame, target = _frame(gaps=False)
     pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=4)).fit(

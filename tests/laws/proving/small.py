@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import Cover
+from dokimos.core.errors import InvalidProof
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.engine.law_plan import LawPlan, make_plan
 from dokimos.laws.models.trees import DecisionTree, Ensemble
+from dokimos.laws.proving.question import LawQuestion, ZoneCloser, check_covers
 from tests.laws.toy import law
 
 #: "More points never lower the class", and the same on a choice, a flag, and with another input.
@@ -60,3 +63,10 @@ def _tree(rng: np.random.Generator, depth: int, classes: int) -> DecisionTree:
     left, right = (np.where(is_leaf, own, 2 * own + k) for k in (1, 2))
     value = rng.integers(0, 4, (nodes, classes)).astype(np.float64)
     return DecisionTree(feature, threshold, left, right, value)
+
+
+def check_cover(question: LawQuestion, cover: Cover, closer: ZoneCloser) -> None:
+    """Check that no case of the question's zone violates the law. Raises InvalidProof."""
+    (is_proven,) = check_covers([(question.zone, cover)], closer)
+    if not is_proven:
+        raise InvalidProof("a zone of the cover is not shown to have no violation")

@@ -14,10 +14,10 @@ from dokimos.laws import real
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.question import LawQuestion, ZoneCloser, check_cover
+from dokimos.laws.proving.question import LawQuestion, ZoneCloser
 from dokimos.laws.proving.rechecking import state_law
 from dokimos.laws.proving.tree_questions import sum_of_trees
-from tests.laws.proving.small import LAWS, MORE, SET, forest, plan
+from tests.laws.proving.small import LAWS, MORE, SET, check_cover, forest, plan
 from tests.laws.proving.test_networks import model_of, network, searched, stated
 from tests.laws.proving.test_trees import _all_cases, _stated, _violations
 

@@ -24,14 +24,13 @@ from dokimos.laws.proving.network_closing import (
     products,
 )
 from dokimos.laws.proving.network_search import search_networks
-from dokimos.laws.proving.question import check_cover
 from dokimos.laws.proving.rechecking import BOTH, REAL, StatedLaw, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.searching import Deadline, SearchEnd
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.networks.semantics.outward import Interval
 from dokimos.networks.writing.builder import ModelBuilder
-from tests.laws.proving.small import LAWS, MORE, SET, domain, plan, records
+from tests.laws.proving.small import LAWS, MORE, SET, check_cover, domain, plan, records
 from tests.laws.proving.test_trees import _all_cases
 from tests.laws.toy import law
 

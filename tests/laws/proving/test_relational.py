@@ -155,3 +155,17 @@ def test_numbers_that_are_not_of_float32_have_no_plain_layers() -> None:
     made = product_instance(read_onnx(bent.build(2), name="b"), lowered)
     assert made.network == lowered.network and made.property == lowered.property
     assert made.inputs == tuple((k,) for k in lowered.links)
+
+
+def test_columns_that_are_one_input_have_weights_that_add_up_exactly() -> None:
+    """1 + 2^-60 is 1 in float64: a float32 number, but another network."""
+    weights = np.zeros((3, 5))
+    weights[:, 0], weights[:, 1] = 1.0, 2.0**-60
+    content = ModelBuilder([5]).affine(weights, np.zeros(3)).build(3)
+    text = "input x1; requires x1.points == x1.paid; var x2 := x1[paid := 0];"
+    found, closer = stated(plan(text), content)
+    asked = relational_property(found.question, found.question.zone, closer.reach.network)
+    assert asked is not None
+    lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
+    made = product_instance(closer.reach.network, lowered)
+    assert made.network == lowered.network

@@ -515,6 +515,30 @@ def _gather(s: Sketch) -> str:
     return s.add("Gather", x, s.constant(np.asarray(indices, kind)), **attributes)
 
 
+@_draws("Where")
+def _where(s: Sketch) -> str:
+    x = s.any_source()
+    kept = [n if s.chance(0.7) else 1 for n in s.shape]
+    condition = s.constant(s.rng.random(s.pick([s.shape, kept, kept[1:]])) < 0.5)
+    other = x if s.chance(0.3) else s.floats(*s.pick([s.shape, kept, ()]))
+    return s.add("Where", condition, *([x, other] if s.chance() else [other, x]))
+
+
+@_draws("ScatterND")
+def _scatter_nd(s: Sketch) -> str:
+    s.opset = max(s.opset, 11)
+    x = s.any_source(1)
+    depth = s.integer(1, len(s.shape))
+    size = s.shape[:depth]
+    count = s.integer(1, int(np.prod(size)))
+    chosen = np.stack(np.unravel_index(s.rng.permutation(int(np.prod(size)))[:count], size), axis=-1)
+    indices = np.where(s.rng.random(chosen.shape) < 0.3, chosen - np.array(size), chosen)
+    indices = indices[None] if s.chance(0.3) else indices
+    updates = s.floats(*indices.shape[:-1], *s.shape[depth:])
+    attributes = s.some(reduction="none") if s.opset >= 16 else {}
+    return s.add("ScatterND", x, s.constant(indices.astype(np.int64)), updates, **attributes)
+
+
 def _with_axes(s: Sketch, op: str, x: str, axes: list[int]) -> str:
     if s.opset < 13:
         return s.add(op, x, axes=axes)

@@ -388,6 +388,11 @@ def conv_of_computed_weights() -> onnx.ModelProto:
     return b.model(b.add("Conv", "x", b.add("Relu", "x")))
 
 
+def scattered(indices: list[list[int]], **attributes: str) -> onnx.ModelProto:
+    constants = [np.array(indices), np.ones((2, 3), np.float32)]
+    return single("ScatterND", (2, 3), constants, attributes=attributes, opset=18)
+
+
 def normalization(variance: float) -> onnx.ModelProto:
     ones = [np.ones(1, np.float32)] * 3
     return single("BatchNormalization", (1, 1, 2), [*ones, np.array([variance], np.float32)])
@@ -416,6 +421,10 @@ def normalization(variance: float) -> onnx.ModelProto:
         (single("Pow", (1, 2), [np.array([1, 2], np.float32)]), "a single number"),
         (normalization(-1.0), "not positive"),
         (single("Gather", (1, 2), [np.array([5])], attributes={"axis": 1}), "index"),
+        (scattered([[1], [1]]), "an entry twice"),
+        (scattered([[1], [-1]]), "an entry twice"),
+        (scattered([[0], [2]]), "outside"),
+        (scattered([[0], [1]], reduction="add"), "'add'"),
         (single("Slice", (1, 2), [np.array([2]), np.array([2]), np.array([1])]), "no numbers"),
         (single("Clip", (1, 2), [np.array(np.nan, np.float32)]), "nan"),
         (single("Clip", (1, 2), [np.array(1, np.float32), np.array(0, np.float32)]), "exceeds"),

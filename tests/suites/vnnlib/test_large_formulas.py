@@ -43,6 +43,13 @@ def test_nesting_means_the_same_as_none(word: str, left: bool) -> None:
     assert case.any_of == ((tuple(constraints),) if word == "and" else tuple((c,) for c in constraints))
 
 
+def test_more_cases_than_are_multiplied_out_may_be_written_out() -> None:
+    count = MAX_CONJUNCTIONS + 2
+    formula = "(or " + " ".join(f"(and (<= Y_0 {k}) (<= Y_1 {k}))" for k in range(count)) + ")"
+    (case,) = cases(formula)
+    assert len(case.any_of) == count
+
+
 def test_groups_of_one_do_not_hide_what_is_nested() -> None:
     depth = 3_000
     parts = "".join(f"(or (<= Y_0 {k}) (and " for k in range(depth))

@@ -207,14 +207,6 @@ def _negated(transposed: Transposed) -> Transposed:
     return lambda rows: -transposed(rows)
 
 
-def _scaled_by(factor: float, transposed: Transposed) -> Transposed:
-    return lambda rows: factor * transposed(rows)
-
-
-def _neg(asked: AffineNode) -> Backwards:
-    return Backwards((lambda rows: -rows,), 0)
-
-
 def _scaled(asked: AffineNode, factors: Floats, index: int, inexact: float = 0.0) -> Backwards:
     """Every entry times a factor, both broadcast to the output."""
     summed, own = _summed_to(asked, asked.shapes[index]), asked.arrays.constant(factors)
@@ -229,16 +221,26 @@ def _multiply(asked: AffineNode) -> Backwards:
     return _scaled(asked, asked.number(1 - index), index)
 
 
+def _close(asked: AffineNode, factors: Floats, whole: Floats | float) -> Floats:
+    """Factors that took a few roundings, each of which loses little relative to its result.
+
+    Raises UnsupportedOp where one is so small that this is not so, but for multiples of a `whole` of 0.
+    """
+    if ((np.abs(factors) < 2.0**-1000) & (np.asarray(whole) != 0)).any():
+        raise UnsupportedOp(asked.node.op, "a factor that it multiplies by is too small for float64")
+    return factors
+
+
 def _divide(asked: AffineNode) -> Backwards:
     asked.only(0)
-    return _scaled(asked, 1.0 / asked.number(1), 0, INEXACT)
+    return _scaled(asked, _close(asked, 1.0 / asked.number(1), 1.0), 0, INEXACT)
 
 
 def _batch_normalization(asked: AffineNode) -> Backwards:
     """(x − mean)·scale/√(variance + ε) + bias: the factor takes four roundings."""
-    shape = asked.only(0)
-    factors = asked.number(1) / np.sqrt(asked.number(4) + asked.node.real("epsilon"))
-    return _scaled(asked, factors.reshape(-1, *(1,) * (len(shape) - 2)), 0, INEXACT)
+    rank, scale = len(asked.only(0)), asked.number(1)
+    factors = _close(asked, scale / np.sqrt(asked.number(4) + asked.node.real("epsilon")), scale)
+    return _scaled(asked, factors.reshape(-1, *(1,) * (rank - 2)), 0, INEXACT)
 
 
 def _reduce(asked: AffineNode) -> Backwards:
@@ -259,13 +261,14 @@ def _gemm(asked: AffineNode) -> Backwards:
     terms = 0
     for index in asked.varying:
         if index == 2:
-            transposes.append(_scaled_by(beta, _summed_to(asked, asked.shapes[2])))
+            transposes += _scaled(asked, np.array(beta), 2).transposes
             terms = max(terms, prod(asked.out) + 1)
             continue
         flipped = node.integer("transA" if index == 0 else "transB")
         other = asked.number(1 - index)
         other = other.T if node.integer("transB" if index == 0 else "transA") else other
-        back = asked.arrays.constant(np.ascontiguousarray(alpha * other.T))
+        back = other.T if alpha == 1.0 else _close(asked, alpha * other.T, other.T if alpha else 0.0)
+        back = asked.arrays.constant(np.ascontiguousarray(back))
         terms = max(terms, asked.out[1 - index] + 1)
 
         def transposed(
@@ -362,7 +365,7 @@ TRANSPOSES: Mapping[str, Callable[[AffineNode], Backwards]] = MappingProxyType(
         "Gemm": _gemm,
         "MatMul": _matmul,
         "Mul": _multiply,
-        "Neg": _neg,
+        "Neg": lambda asked: Backwards((lambda rows: -rows,), 0),
         "ReduceMean": _reduce,
         "ReduceSum": _reduce,
         "Sub": _sum(-1.0),

@@ -264,7 +264,7 @@ class BoundedNetwork:
             if whole is not node:
                 found = _both(found, INTERVAL_RULES[whole.op](whole, given))
             if self._ulps is not None:
-                rounded = [None if a is None else Rounded(a.lower, a.upper, _zeros(a)) for a in given]
+                rounded = [a if a is None else Rounded(a.lower, a.upper, np.zeros(a.shape)) for a in given]
                 noise = safe(ROUNDING_RULES[whole.op](RoundedNode(whole, found, rounded, self._ulps)))
                 noise = infinite_beyond(found.magnitude + noise, noise)
                 noise = np.broadcast_to(noise, found.shape)
@@ -272,7 +272,7 @@ class BoundedNetwork:
         if step.transposes is not None:
             out = prod(found.shape)
             zero = [
-                a if a is None or name in self.steps.constants else point(_zeros(a))
+                a if a is None or name in self.steps.constants else point(np.zeros(a.shape))
                 for name, a in zip(node.inputs, arguments, strict=True)
             ]
             constant = INTERVAL_RULES[node.op](node, zero)
@@ -530,10 +530,6 @@ def _times(fact: Interval, count: int) -> Interval:
     return fact.map(lambda end: np.broadcast_to(end, (count, *end.shape[1:])))
 
 
-def _zeros(like: Interval) -> Floats:
-    return np.zeros(like.shape)
-
-
 def _interval(node: Node, arguments: Sequence[Interval | None]) -> Interval:
     """What a step writes, from what it reads."""
     if node.op == DIFFERENCE:
@@ -556,5 +552,5 @@ def _size(node: Node, arguments: Sequence[Interval | None]) -> Floats:
     if node.op == "BatchNormalization":  # (|x| + |mean|)·|scale|/√(variance + ε) + |bias|
         mean = sizes[3]
         assert mean is not None
-        sizes[3] = point(-mean.lower)
+        sizes[3:] = point(-mean.lower), arguments[4]
     return INTERVAL_RULES[op](absolute, sizes).magnitude

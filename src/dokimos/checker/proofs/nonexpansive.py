@@ -45,13 +45,18 @@ from dokimos.suites.vnnlib.violation import slack_range
 
 @dataclass(frozen=True, eq=False)
 class LinearLayer:
-    """One Gemm or Conv: its weights [outputs, inputs, *kernel], and what depends on its position."""
+    """One Gemm, Conv or MatMul: its weights [outputs, inputs, *kernel], and what depends on its position.
+
+    It acts on one axis of its tensor, alike at every position of the others; only layers of the same axis
+    are one matrix after another.
+    """
 
     weights: NDArray[Any]
     bias: NDArray[Any]
     strides: tuple[int, ...]
     pads: tuple[int, ...]
     positions: int
+    axis: int = 1
 
     @cached_property
     def row_sums(self) -> Floats:
@@ -107,7 +112,7 @@ class LinearLayer:
         """The layer with only some of its outputs (axis 0) or inputs (axis 1)."""
         kept: tuple[slice, ...] = (part,) if axis == 0 else (slice(None), part)
         bias = self.bias[part] if axis == 0 else self.bias
-        return LinearLayer(self.weights[kept], bias, self.strides, self.pads, self.positions)
+        return LinearLayer(self.weights[kept], bias, self.strides, self.pads, self.positions, self.axis)
 
 
 def _sums(sizes: Floats, axis: int = 1) -> Floats:
@@ -116,7 +121,9 @@ def _sums(sizes: Floats, axis: int = 1) -> Floats:
 
 
 def linear_layer(network: Network, node: Node) -> LinearLayer | None:
-    """The node as a layer; None if it is neither a Gemm nor a Conv of this form."""
+    """The node as a layer; None if it is no Gemm, Conv or MatMul of this form."""
+    if node.op == "MatMul":
+        return _product(network, node)
     if node.op not in ("Conv", "Gemm") or any(n and n not in network.constants for n in node.inputs[1:]):
         return None
     weights = network.constants[node.inputs[1]]
@@ -135,6 +142,24 @@ def linear_layer(network: Network, node: Node) -> LinearLayer | None:
         return None
     positions = prod(network.shapes[node.output][2:]) if node.op == "Conv" else 1
     return LinearLayer(weights, bias, strides, pads, positions)
+
+
+def _product(network: Network, node: Node) -> LinearLayer | None:
+    """W·X or X·W with one constant matrix W, for an X of any shape with two axes or more.
+
+    W acts on the second last axis of X, or its transpose on the last, at every position of the other axes.
+    """
+    is_left = node.inputs[0] in network.constants
+    matrix, tensor = node.inputs if is_left else node.inputs[::-1]
+    if matrix not in network.constants or tensor in network.constants:
+        return None
+    weights, rank = network.constants[matrix], len(network.shapes[tensor])
+    if weights.ndim != 2 or rank < 2 or weights.dtype != np.float32 or not weights.size:
+        return None
+    weights = weights if is_left else weights.T
+    positions = prod(network.shapes[node.output]) // len(weights)
+    axis = rank - 2 if is_left else rank - 1
+    return LinearLayer(weights, np.zeros(len(weights), dtype=np.float32), (), (), positions, axis)
 
 
 def _overlaps(
@@ -176,6 +201,8 @@ def is_not_expanding(inner: LinearLayer, outer: LinearLayer) -> bool:
     exactly.
     """
     kernel = inner.weights.shape[2:]
+    if inner.axis != outer.axis:
+        return False
     if any(s != 1 for s in (*inner.strides, *outer.strides)) or outer.weights.shape[2:] != kernel:
         return False
     if outer.weights.shape[:2] != inner.weights.shape[:2][::-1]:
@@ -205,6 +232,7 @@ def is_cancelling(inner: LinearLayer, outer: LinearLayer) -> bool:
     count, odd = divmod(len(inner.weights), 2)
     return (
         not odd
+        and inner.axis == outer.axis
         and outer.weights.shape[1] == 2 * count
         and np.array_equal(inner.weights[:count], -inner.weights[count:])
         and np.array_equal(inner.bias[:count], -inner.bias[count:])
@@ -392,7 +420,7 @@ def features_of(network: Network) -> Features:
 def _step(network: Network, at: str, nodes: Sequence[Node]) -> tuple[Step, int]:
     """The next step from the tensor `at`, and how many nodes it takes."""
     first = nodes[0]
-    layer = linear_layer(network, first) if first.inputs[0] == at else None
+    layer = linear_layer(network, first) if at in first.inputs else None
     if layer is None:
         return _plain(network, at, first), 1
     bias, used, here = "", 1, first.output
@@ -400,7 +428,7 @@ def _step(network: Network, at: str, nodes: Sequence[Node]) -> tuple[Step, int]:
         bias, here, used = found, nodes[used].output, used + 1
     if len(nodes) >= used + 2 and nodes[used].op == "Relu" and nodes[used].inputs == (here,):
         relu, second = nodes[used : used + 2]
-        outer = linear_layer(network, second) if second.inputs[0] == relu.output else None
+        outer = linear_layer(network, second) if relu.output in second.inputs else None
         after = nodes[used + 2] if len(nodes) > used + 2 else None
         if outer is not None and after is not None and _joins(network, at, second.output, after):
             if not is_not_expanding(layer, outer):

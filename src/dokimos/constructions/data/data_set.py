@@ -104,11 +104,6 @@ class Normalisation:
         if not all(map(isfinite, (*self.mean, *self.deviation))) or not all(d > 0 for d in self.deviation):
             raise InputError("A normalisation needs finite means and deviations above 0.")
 
-    @property
-    def is_identity(self) -> bool:
-        """Whether it changes nothing."""
-        return set(self.mean) == {0.0} and set(self.deviation) == {1.0}
-
     def columns(self, shape: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Mean and deviation in float32, in a shape that broadcasts over records of this shape."""
         channels = shape[0] if len(shape) == 3 else 1

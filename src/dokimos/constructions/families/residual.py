@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
-from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.needles import inside_by, lost_share
-from dokimos.constructions.parts.robustness import (
-    ball,
-    first_class_loses,
-    float32_below,
-    inward,
-    random_point,
+from dokimos.constructions.parts.robustness import ball, first_class_loses, inward, random_point
+from dokimos.constructions.parts.tight_features import (
+    GAIN,
+    HAAR,
+    LeadingHead,
+    blind_filters,
+    isometry,
+    rates_of,
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
@@ -27,20 +28,12 @@ from dokimos.suites.instance import Certificate
 
 Array = NDArray[np.float64]
 
-#: The weights by which a block subtracts its ReLUs have this many bits.
-RATE_BITS = 6
-#: Weights of the head are multiples of 2^-HEAD_BITS.
-HEAD_BITS = 8
-#: Pairs that cancel are this many times as large inside.
-GAIN = 8.0
 #: What generating takes for each weight and each ReLU, as measured; checking takes less.
 BYTES_A_WEIGHT, BYTES_A_RELU = 36, 260
 #: More than this, with what the program itself needs, is more than 2 GB. It takes two CPU-minutes, about.
 MOST_BYTES = 1_700_000_000
 #: Signs of one 2×2 pattern; three alike, so that no sum over it vanishes.
 _PATTERN = np.array([[1.0, 1.0], [1.0, -1.0]])
-#: The four patterns of a 2×2 window, orthonormal.
-_HAAR = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,9 @@ class Residual(Construction[Knobs]):
             body.stage(knobs, rng)
         builder.flatten()
         reach = epsilon * root_above(Fraction(len(centre)))
-        head = _Head.draw(body, knobs, reach, rng)
+        head = LeadingHead.draw(
+            body.signs.reshape(-1), body.centre.reshape(-1), knobs.classes, knobs.slack, reach, rng
+        )
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
         radius = inside_by(epsilon, lost_share(knobs.slack))
         witness = tuple(x - radius * int(s) for x, s in zip(centre, signs.flat, strict=True))
@@ -175,7 +170,7 @@ class _Body:
         filters = np.zeros((4 * count, count, 2, 2))
         order, turned = rng.permutation(4 * count), rng.choice([-1.0, 1.0], size=4 * count)
         for number, place in enumerate(order):
-            filters[place, number // 4] = turned[number] * _HAAR[number % 4].reshape(2, 2)
+            filters[place, number // 4] = turned[number] * HAAR[number % 4].reshape(2, 2)
         self.builder.conv(filters, np.zeros(4 * count), stride=2)
         self.centre, self.signs = (_halved(filters, image) for image in (self.centre, self.signs))
 
@@ -187,7 +182,7 @@ class _Body:
             self._block(knobs, rng)
 
     def _mix(self, rng: np.random.Generator) -> None:
-        inner, outer = (_isometry(self.channels, rng) for _ in range(2))
+        inner, outer = (isometry(self.channels, rng) for _ in range(2))
         up = GAIN * np.concatenate([inner, -inner])[:, :, None, None]
         down = np.concatenate([outer, -outer], axis=1)[:, :, None, None] / GAIN
         self.builder.conv(up, np.zeros(len(up))).relu().conv(down, np.zeros(len(down)))
@@ -197,10 +192,10 @@ class _Body:
     def _block(self, knobs: Knobs, rng: np.random.Generator) -> None:
         """x − WᵀD·ReLU(Wx − Wx₀), W blind to the direction."""
         size, count = 2 * knobs.reach + 1, knobs.hidden * self.channels
-        filters = _blind_filters(self.signs[:, 0, 0], count, size, knobs.taps, rng)
+        filters = blind_filters(self.signs[:, 0, 0], count, size, knobs.taps, rng)
         padding = knobs.reach
         layer = LinearLayer(filters, np.zeros(count), (1, 1), (padding,) * 4, 1)
-        rates = _rates(layer.row_sums)
+        rates = rates_of(layer.row_sums)
         back = -(filters * rates[:, None, None, None]).transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]
         source, response = self.builder.last, _correlate(filters, self.centre)
         self.builder.conv(filters, np.zeros(count), padding=padding).plus(-response[None]).relu()
@@ -225,75 +220,3 @@ def _correlate(filters: Array, image: Array) -> Array:
         for j in range(size):
             found += np.tensordot(filters[:, :, i, j], padded[:, i : i + height, j : j + width], 1)
     return found
-
-
-def _isometry(count: int, rng: np.random.Generator) -> Array:
-    """An orthogonal matrix of dyadic numbers: four channels at a time mixed, then signs and a new order."""
-    mixed: Array = np.eye(count)
-    order = rng.permutation(count)
-    for start in range(0, count - count % 4, 4):
-        four = order[start : start + 4]
-        mixed[np.ix_(four, four)] = _HAAR
-    signed: Array = mixed[rng.permutation(count)] * rng.choice([-1.0, 1.0], size=count)
-    return signed
-
-
-def _blind_filters(direction: Array, count: int, size: int, taps: int, rng: np.random.Generator) -> Array:
-    """Filters [count, channels, size, size] of small integers, every tap orthogonal to `direction`.
-
-    A filter is a sum of pairs of channels (a, b) at one place of the window: n·(q_b, −q_a), with q the
-    direction's integers without their common factor; of a channel that the direction leaves out, n alone.
-    """
-    channels = len(direction)
-    scaled = [int(x) for x in direction * 2**HEAD_BITS]
-    common = gcd(*scaled) or 1
-    whole = np.array(scaled) // common
-    filters: Array = np.zeros((count, channels, size, size))
-    for row in filters:
-        for _ in range(taps // 2):
-            i, j = rng.integers(size, size=2)
-            a, b = rng.choice(channels, size=2, replace=False)
-            n = int(rng.choice([-2, -1, 1, 2]))
-            if whole[a] == 0 == whole[b]:
-                row[a, i, j] += n
-                row[b, i, j] += int(rng.choice([-2, -1, 1, 2]))
-            else:
-                shared = gcd(int(whole[a]), int(whole[b]))
-                row[a, i, j] += n * whole[b] // shared
-                row[b, i, j] -= n * whole[a] // shared
-    return filters
-
-
-def _rates(row_sums: Array) -> Array:
-    """For each hidden channel the largest number of RATE_BITS bits below 2 over its row sum."""
-    most = 2.0 / np.maximum(row_sums, 1.0) * (1 - 2.0**-20)
-    mantissas, exponents = np.frexp(most)
-    rates: Array = np.ldexp(np.floor(mantissas * 2**RATE_BITS), exponents - RATE_BITS)
-    return rates
-
-
-@dataclass(frozen=True)
-class _Head:
-    """Rows of all classes, the offsets of all but the first, and how far the twin's first is lower."""
-
-    rows: Array
-    offsets: list[Fraction]
-    step: Fraction
-
-    @classmethod
-    def draw(cls, body: _Body, knobs: Knobs, reach: Fraction, rng: np.random.Generator) -> _Head:
-        """Class 0 leads each class by what it may lose plus the slack, and class 1 by the least."""
-        along, centre = body.signs.reshape(-1), body.centre.reshape(-1)
-        unit = 2.0 ** -np.ceil(np.log2(np.sqrt(len(along))))
-        leads = rng.integers(-1, 2, size=(knobs.classes - 1, len(along))) * unit
-        leads[0] = along * unit
-        first = rng.integers(-1, 2, size=len(along)) * unit
-        norms = [root_above(Fraction(float((lead * lead).sum()))) for lead in leads]
-        share = 1 + Fraction(knobs.slack)
-        offsets = [
-            float32_below(Fraction(float(lead @ centre)) - max(norm, norms[0]) * reach * share)
-            for lead, norm in zip(leads, norms, strict=True)
-        ]
-        drop = norms[0] * reach
-        step = dyadic(drop * (Fraction(knobs.slack) + lost_share(knobs.slack)), 24)
-        return cls(np.concatenate([first[None], first - leads]), offsets, max(step, Fraction(1, 2**20)))

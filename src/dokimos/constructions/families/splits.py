@@ -25,9 +25,13 @@ VARIANTS = {
     "gap": "at the face of the first split, too narrow for a gap of 1e-6: aimed at splits at the middle",
     "late": "behind units that become stable only after the units that they read",
     "disjunct": "in the last and smallest of many boxes",
+    "rounding": "where it violates by equality alone, which float32 rounds away unless it rounds outward",
 }
 #: Boxes of `disjunct`.
 BOXES = 10
+#: `rounding` adds so much in each of so many layers: together one unit in the last place of numbers from 4
+#: to 8, one by one too little for float32 to tell. Half precision cannot tell `FINE` there.
+TINY, LAYERS, FINE = Fraction(1, 2**23), 4, Fraction(1, 2**10)
 #: How far the first input of `gap` reaches: float32 would blur so steep a spike in a wider box.
 NARROW = Fraction(1, 64)
 
@@ -48,6 +52,7 @@ class Splits(Construction[Knobs]):
     interval is wide, so that whoever does not split there proves nothing. All kinks meet at p, the only
     point that matters: every box that contains it must be split `depth` times in each input, or at all its
     units. b is such that Y(p) lies above t by the margin in the twin, below it by as much in the other.
+    (With `rounding`, Y(p) = t in the twin, and who sums up in float32 from the output back gets less.)
     Uniform samples and gradients see nothing of the spike.
     """
 
@@ -62,12 +67,15 @@ class Splits(Construction[Knobs]):
 
         point = _point(knobs, rng)
         threshold = Fraction(int(rng.integers(-32, 33)), 64)
+        above = MARGIN
+        if knobs.variant == "rounding":
+            threshold, above = threshold + 6 + FINE + LAYERS * TINY, Fraction(0)
         unsafe = ((Linear((), ((0, Fraction(-1)),), -threshold),),)
         question = Property(
             (Signature("f", "X", (len(point),), "Y", (1,)),),
             tuple(Case(box, unsafe) for box in _boxes(knobs, point, rng)),
         )
-        robust, violated = (_network(knobs, point, threshold - 1 + away) for away in (-MARGIN, MARGIN))
+        robust, violated = (_network(knobs, point, threshold - 1 + away) for away in (-MARGIN, above))
         found = LinearSearch(read_onnx(robust), question, SearchEffort(most_steps=MOST_STEPS)).run()
         if found.data is None:
             raise Unusable(f"the search finds no proof: {found.reason}")
@@ -84,7 +92,7 @@ def _point(knobs: Knobs, rng: np.random.Generator) -> Point:
     point = [
         Fraction(int(k * s), 2**depth) for k, s in zip(odd, rng.choice([-1, 1], size=size), strict=True)
     ]
-    if knobs.variant == "face":
+    if knobs.variant in ("face", "rounding"):  # never the middle of a box that halving makes
         point[0] = Fraction(int(rng.choice([-3, -1, 1, 3])), 8)
     if knobs.variant == "gap":
         point[0] = Fraction(0)
@@ -133,6 +141,10 @@ def _network(knobs: Knobs, point: Point, bias: Fraction) -> bytes:
     for _ in range(sharper):  # relu(2r − 1): the same at p, and 0 nearer to it
         twice = np.diag([2.0, *[1.0] * (2 * count)])
         model = model.affine(twice, [Fraction(-1), *[Fraction(0)] * (2 * count)]).relu()
+    if knobs.variant == "rounding":
+        for _ in range(LAYERS):
+            model = model.affine(np.eye(1 + 2 * count), [TINY, *[Fraction(0)] * (2 * count)]).relu()
+        bias -= LAYERS * TINY
     scale = float(MARGIN) * 2 ** (knobs.depth - 1)
     last = [1.0, *[scale] * count, *[-scale] * count]
     return model.affine([last], [bias]).build(1)

@@ -228,7 +228,7 @@ def _(s: Sketch) -> str:
 @_extreme("gather-repeats", "Gather", "an entry taken three times, then ReLU, less a line", 3, -1.0, 1.0)
 def _(s: Sketch) -> str:
     taken = s("Gather", s("Relu", "X"), s.integers(2, 0, 2, 1, 2), axis=1)
-    return s("Sub", _sum(s, taken, [0.5, 1.0, 0.5, 1.0, 0.5]), _sum(s, "X", [0.5, 0.25, 0.75]))
+    return s("Sub", _sum(s, taken, [0.5, 1.0, 0.5, 1.0, 0.5]), _sum(s, "X", [0.5, 0.25, 0.125]))
 
 
 @_extreme("softmax-tilted", "Softmax", "an entry of a softmax less a line", 3, -1.5, 1.5)
@@ -338,6 +338,29 @@ def _(s: Sketch) -> str:
     )
     flat = s.flat(s("Relu", wide))
     return s("Sub", _sum(s, flat, [1.0, 0.5, -0.25, 0.75]), _sum(s, s.flat("X"), [0.75, 0.25]))
+
+
+@_extreme(
+    "where-range",
+    "Where",
+    "relu z or −z by a condition computed from Range, Mod and Equal, less a line",
+    3,
+    -1.0,
+    0.75,
+)
+def _(s: Sketch) -> str:
+    start, limit, step = (s("Squeeze", s.integers(k), s.integers(0)) for k in (0, 3, 1))
+    even = s("Equal", s("Mod", s("Range", start, limit, step), s.integers(2)), s.integers(0))
+    chosen = s("Where", even, s("Relu", "X"), s("Neg", "X"))
+    return _tilted(s, chosen, [0.5, 0.25, -0.375], [1.0, 0.75, -0.5])
+
+
+@_extreme("scatter-nd", "ScatterND", "two entries written anew, then ReLU, less a line", 4, -1.0, 1.0)
+def _(s: Sketch) -> str:
+    new = s("Reshape", _sum(s, "X", [1.0, 0.0, 0.0, 0.0]), s.integers(1))
+    both = s("Concat", new, s("Neg", new), axis=0)
+    written = s("ScatterND", "X", s("Reshape", s.integers(0, -1, 0, 1), s.integers(2, 2)), both)
+    return _tilted(s, s("Relu", written), [0.25, 0.5, 0.625, -0.25], [1.0, 0.75, 1.0, -0.5])
 
 
 #: By name.

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dokimos.core.errors import DokimosError, UnreadableFile
+from dokimos.core.errors import (
+    DokimosError,
+    FileElsewhere,
+    InputError,
+    LargeFile,
+    MissingFile,
+    UnreadableFile,
+)
 from dokimos.judging.audit.subjects import BenchmarkTable, NetworkFile, PropertyFile
 from dokimos.networks.summary import operators_on_data
 from dokimos.runtimes.sessions import load_session
-from dokimos.suites.entry import read_content
 from dokimos.suites.folder import LintFinding, LintSeverity
-from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.reader import is_version_2
 from dokimos.verifiers.catalogue import VERIFIERS
 
@@ -61,6 +65,7 @@ class LintRule(Generic[T]):
 AnyRule = LintRule[Any]
 
 
+_NOT_THERE = "there is no such file"
 _INFIX = re.compile(r"\(\s*+[A-Za-z]\w*+(?:\[[^\[\]()]*+\])?\s*+(?:<=|>=|==|!=|<|>)")
 
 
@@ -68,11 +73,37 @@ def _bad_rows(benchmark: BenchmarkTable) -> Iterator[Remark]:
     return (Remark(row.problem, row.line) for row in benchmark.rows if row.problem)
 
 
+def _no_instances(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    if not benchmark.rows:
+        yield Remark("it lists no instances")
+
+
 def _missing(benchmark: BenchmarkTable) -> Iterator[Remark]:
-    for row in benchmark.listed:
-        for name in dict.fromkeys((*row.networks, row.property)):
-            if benchmark.path(name) is None:
-                yield Remark(f"{name!r} is listed, but is not in the folder", row.line)
+    fetched = "" if benchmark.script is None else f"; {benchmark.script} may fetch it"
+    for remark in _troubled(benchmark, MissingFile):
+        yield replace(remark, reason=remark.reason + fetched)
+
+
+def _elsewhere(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    return _troubled(benchmark, FileElsewhere)
+
+
+def _large(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    return _troubled(benchmark, LargeFile)
+
+
+def _unreadable(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    return _troubled(benchmark, UnreadableFile)
+
+
+def _troubled(benchmark: BenchmarkTable, kind: type[UnreadableFile]) -> Iterator[Remark]:
+    """The files that are missing or unreadable for exactly this reason, each where it is first listed."""
+    for name, trouble in benchmark.troubles.items():
+        if type(trouble) is kind:
+            first, *others = benchmark.lines(name)
+            also = f", which {len(others) + 1} rows need" if others else ""
+            said = "listed, but not there" if trouble.reason == _NOT_THERE else trouble.reason.rstrip(".")
+            yield Remark(f"{name!r}{also}: {said}", first)
 
 
 def _listed_twice(benchmark: BenchmarkTable) -> Iterator[Remark]:
@@ -85,20 +116,11 @@ def _listed_twice(benchmark: BenchmarkTable) -> Iterator[Remark]:
 
 def _same_content(benchmark: BenchmarkTable) -> Iterator[Remark]:
     first: dict[str, tuple[str, int]] = {}
-    looked_at: set[Path] = set()
-    for row in benchmark.listed:
-        for name in (*row.networks, row.property):
-            path = benchmark.path(name)
-            if path is None or path in looked_at:
-                continue
-            looked_at.add(path)
-            try:
-                content = sha256(read_content(path))
-            except DokimosError:
-                continue
-            other, line = first.setdefault(content, (name, row.line))
-            if other != name:
-                yield Remark(f"{name!r} has the same content as {other!r} in line {line}", row.line)
+    for name, content in benchmark.hashes.items():
+        line = benchmark.lines(name)[0]
+        other, before = first.setdefault(content, (name, line))
+        if benchmark.path(other) != benchmark.path(name):
+            yield Remark(f"{name!r} has the same content as {other!r} in line {before}", line)
 
 
 def _damaged_property(file: PropertyFile) -> Iterator[Remark]:
@@ -158,6 +180,11 @@ def _refused(file: NetworkFile) -> Iterator[Remark]:
             return
 
 
+def _not_read(file: NetworkFile) -> Iterator[Remark]:
+    if isinstance(file.network, InputError) and not any(_damaged_network(file)):
+        yield Remark(str(file.network).removeprefix(f"{file.path}: ").rstrip("."))
+
+
 @cache
 def _unread() -> Mapping[str, frozenset[str]]:
     """The operators that each installed verifier is known not to support, by its name and version."""
@@ -185,12 +212,36 @@ def _unread_operators(file: NetworkFile) -> Iterator[Remark]:
 BAD_ROW: LintRule[BenchmarkTable] = LintRule(
     "bad-row", "a row that cannot be understood", LintSeverity.ERROR, "write onnx,vnnlib,seconds", _bad_rows
 )
+NO_INSTANCES: LintRule[BenchmarkTable] = LintRule(
+    "no-instances", "a table without a row", LintSeverity.ERROR, "list instances", _no_instances
+)
 MISSING_FILE: LintRule[BenchmarkTable] = LintRule(
     "missing-file",
     "a file that is listed but missing",
     LintSeverity.ERROR,
     "add the file, or remove the row",
     _missing,
+)
+FILE_ELSEWHERE: LintRule[BenchmarkTable] = LintRule(
+    "file-elsewhere",
+    "a name or a link that leads out of the folder",
+    LintSeverity.ERROR,
+    "put the file itself into the folder",
+    _elsewhere,
+)
+LARGE_FILE: LintRule[BenchmarkTable] = LintRule(
+    "large-file",
+    "a file that is larger than the audit may read",
+    LintSeverity.WARNING,
+    "give more memory, such as --most 8GB",
+    _large,
+)
+UNREADABLE_FILE: LintRule[BenchmarkTable] = LintRule(
+    "unreadable-file",
+    "a table or a listed file whose bytes cannot be read",
+    LintSeverity.ERROR,
+    "restore it, and the right to read it",
+    _unreadable,
 )
 LISTED_TWICE: LintRule[BenchmarkTable] = LintRule(
     "listed-twice",
@@ -240,6 +291,13 @@ DAMAGED_NETWORK: LintRule[NetworkFile] = LintRule(
     LintSeverity.ERROR,
     "export the network again",
     _damaged_network,
+)
+NOT_READ: LintRule[NetworkFile] = LintRule(
+    "not-read",
+    "a network that Dokimos does not read",
+    LintSeverity.NOTE,
+    "its answers are not judged; see which operators are read in docs/families.md",
+    _not_read,
 )
 UNREAD_OPERATORS: LintRule[NetworkFile] = LintRule(
     "unread-operators",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from dokimos.core.errors import DokimosError, packages_missing
 from dokimos.judging.audit.file_rules import LintRule, Remark
-from dokimos.judging.audit.subjects import InstancePair, PublishedRuns
+from dokimos.judging.audit.subjects import InstancePair, PublishedCategory, PublishedRuns
+from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
@@ -23,6 +25,10 @@ from dokimos.suites.vnnlib.violation import violation_at
 _POINTS, _STEPS, _MOST_WORK, _MOST_CASES = 50, 20, 2_000_000, 50
 #: A time limit is too long if every answer takes less than this fraction of it.
 _NEEDED_SHARE = 0.1
+#: Outputs that differ by less, relatively, differ by the rounding of their bounds.
+_ROUNDING = 1e-9
+#: Answers on fewer instances than this may be the same by chance.
+_MANY = 8
 
 
 def _runtime_differs(files: InstancePair) -> Iterator[Remark]:
@@ -92,6 +98,34 @@ def _proven_by_intervals(files: InstancePair) -> Iterator[Remark]:
     yield Remark("it is unsat, and plain interval bounds prove it")
 
 
+def _does_not_fit(files: InstancePair) -> Iterator[Remark]:
+    if files.misfit:
+        yield Remark(files.misfit)
+
+
+def _constant(files: InstancePair) -> Iterator[Remark]:
+    """Boxes that lie in one cell of a quantisation, or where every unit that bends is off or saturated."""
+    if files.both is None or not _is_small(*files.both):
+        return
+    network, asked = files.both
+    boxes = [box for box in dict.fromkeys(case.box for case in asked.cases) if not box.is_empty]
+    wide = [box for box in boxes if box.lower != box.upper]
+    constant = sum(_output_hardly_varies(network, box) for box in wide)
+    if constant:
+        where = "the box" if len(boxes) == 1 else f"{constant} of {len(boxes)} boxes"
+        yield Remark(f"the outputs do not vary in {where}: evaluating the network at the centre decides it")
+
+
+def _output_hardly_varies(network: Network, box: Box) -> bool:
+    try:
+        found = enclose(network, box.lower, box.upper)[network.output]
+    except DokimosError:
+        return False
+    size = np.maximum(1.0, np.maximum(abs(found.lower), abs(found.upper)))
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(found.upper - found.lower <= _ROUNDING * size))
+
+
 def _is_excluded(constraint: Linear, box: Box, outputs: Sequence[tuple[Fraction, Fraction]]) -> bool:
     """Whether a constraint holds nowhere: its left side is at least the sum of the minima of its terms."""
     least = sum((min(c * box.lower[i], c * box.upper[i]) for i, c in constraint.inputs), Fraction(0))
@@ -114,6 +148,29 @@ def _time_not_needed(published: PublishedRuns) -> Iterator[Remark]:
             f"its limit is {published.timeout_seconds:g} s, no tool timed out, and the slowest "
             f"answer, by {longest.verifier}, took {longest.wall_seconds:.1f} s"
         )
+
+
+def _one_sided(category: PublishedCategory) -> Iterator[Remark]:
+    answers = Counter(j.record.answer for j in category.judgements if j.record.answer.decides)
+    instances = {j.record.instance for j in category.judgements if j.record.answer.decides}
+    if len(answers) == 1 and len(instances) >= _MANY:
+        (answer,) = answers
+        yield Remark(f"every answer is {answer.value}, on {len(instances)} instances and by all tools")
+
+
+def _runtime_decides(category: PublishedCategory) -> Iterator[Remark]:
+    """Instances that are `sat` in floats only, or by points at which floats and exact values disagree."""
+    shown: dict[str, set[WitnessQuality]] = {}
+    for judgement in category.judgements:
+        if (quality := witness_quality(judgement)) is not None:
+            shown.setdefault(judgement.record.instance, set()).add(quality)
+    exact = {WitnessQuality.EXACT, WitnessQuality.CLIPPED}
+    for name, seen in sorted(shown.items()):
+        if WitnessQuality.FLOATS in seen and not seen & exact:
+            yield Remark(
+                f"{name}: no published counterexample holds exactly, and one does in onnxruntime: whether "
+                "it is sat depends on the runtime and the processor"
+            )
 
 
 RUNTIME_DIFFERS: LintRule[InstancePair] = LintRule(
@@ -143,4 +200,32 @@ TIME_NOT_NEEDED: LintRule[PublishedRuns] = LintRule(
     LintSeverity.WARNING,
     "lower the limit, or make the instance harder",
     _time_not_needed,
+)
+DOES_NOT_FIT: LintRule[InstancePair] = LintRule(
+    "does-not-fit",
+    "a network and a property that do not fit together",
+    LintSeverity.ERROR,
+    "correct the row, or one of the files",
+    _does_not_fit,
+)
+CONSTANT_OUTPUT: LintRule[InstancePair] = LintRule(
+    "constant-output",
+    "boxes in which the outputs do not vary, as in one cell of a quantisation",
+    LintSeverity.WARNING,
+    "make the box larger, or drop the instance",
+    _constant,
+)
+ONE_SIDED: LintRule[PublishedCategory] = LintRule(
+    "one-sided",
+    "benchmarks on which all tools gave the same answer everywhere",
+    LintSeverity.WARNING,
+    "add instances with the opposite answer",
+    _one_sided,
+)
+RUNTIME_DECIDES: LintRule[PublishedCategory] = LintRule(
+    "runtime-decides",
+    "instances whose answer depends on the runtime or the processor",
+    LintSeverity.WARNING,
+    "drop the instance, or move its threshold by more than the rounding",
+    _runtime_decides,
 )

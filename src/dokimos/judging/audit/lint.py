@@ -12,7 +12,7 @@ from dokimos import __version__
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core import strict_json
-from dokimos.core.errors import DokimosError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.parallel import each
 from dokimos.judging.audit import file_rules, instance_rules, property_rules
 from dokimos.judging.audit.file_rules import AnyRule, LintRule
@@ -21,10 +21,13 @@ from dokimos.judging.audit.subjects import (
     InstancePair,
     NetworkFile,
     PropertyFile,
+    PublishedCategory,
     PublishedRuns,
     read_table,
 )
 from dokimos.judging.checked_entry import fault
+from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.judging.verdicts import Judgement
 from dokimos.suites.folder import LintFinding, LintSeverity, instance_names
 from dokimos.suites.lower import is_plain, lowered_files
 
@@ -35,7 +38,11 @@ T = TypeVar("T")
 
 BENCHMARK_RULES: tuple[LintRule[BenchmarkTable], ...] = (
     file_rules.BAD_ROW,
+    file_rules.NO_INSTANCES,
     file_rules.MISSING_FILE,
+    file_rules.FILE_ELSEWHERE,
+    file_rules.LARGE_FILE,
+    file_rules.UNREADABLE_FILE,
     file_rules.LISTED_TWICE,
     file_rules.SAME_CONTENT,
 )
@@ -57,14 +64,36 @@ PROPERTY_RULES: tuple[LintRule[PropertyFile], ...] = (
 NETWORK_RULES: tuple[LintRule[NetworkFile], ...] = (
     file_rules.DAMAGED_NETWORK,
     file_rules.RUNTIME_REFUSES,
+    file_rules.NOT_READ,
     file_rules.UNREAD_OPERATORS,
 )
 INSTANCE_RULES: tuple[LintRule[InstancePair], ...] = (
+    instance_rules.DOES_NOT_FIT,
     instance_rules.RUNTIME_DIFFERS,
+    instance_rules.CONSTANT_OUTPUT,
     instance_rules.EASY_SAT,
     instance_rules.EASY_UNSAT,
 )
 PUBLISHED_RULES: tuple[LintRule[PublishedRuns], ...] = (instance_rules.TIME_NOT_NEEDED,)
+CATEGORY_RULES: tuple[LintRule[PublishedCategory], ...] = (
+    instance_rules.ONE_SIDED,
+    instance_rules.RUNTIME_DECIDES,
+)
+#: Published results that cannot be read, and those on files that are missing or unreadable.
+UNREAD_RESULTS: AnyRule = LintRule(
+    "unread-results",
+    "published results, or counterexamples, that cannot be read",
+    LintSeverity.ERROR,
+    "restore them; the other results are judged",
+    lambda _: (),
+)
+NOT_JUDGED: AnyRule = LintRule(
+    "not-judged",
+    "published answers on instances that are not listed, or whose files are missing or unreadable",
+    LintSeverity.WARNING,
+    "get the files and run the same command again",
+    lambda _: (),
+)
 
 #: What becomes of a rule that breaks off by an error that is not one of ours: the others go on.
 FAULT: AnyRule = LintRule(
@@ -93,6 +122,9 @@ LINT_RULES: tuple[AnyRule, ...] = (
     *NETWORK_RULES,
     *INSTANCE_RULES,
     *PUBLISHED_RULES,
+    *CATEGORY_RULES,
+    UNREAD_RESULTS,
+    NOT_JUDGED,
     FAULT,
 )
 
@@ -116,17 +148,34 @@ class LintTask:
 def lint_benchmark(
     folder: Path, *, jobs: int, linted: Callable[[int, int, str], None] = lambda _d, _t, _n: None
 ) -> tuple[LintFinding, ...]:
-    """What the rules find in a benchmark, in the order of its table. UnreadableFile if there is none."""
-    table = read_table(folder)
+    """What the rules find in a benchmark, in the order of its table.
+
+    Whatever is missing or unreadable is a finding; the other files are examined.
+    """
+    try:
+        table = read_table(folder)
+    except UnreadableFile as error:
+        rule = file_rules.UNREADABLE_FILE
+        where = LintFinding(rule.name, rule.severity, str(error.place), None, error.reason, rule.remedy)
+        return (where,)
     place = str(folder / table.table)
     found = [one for rule in BENCHMARK_RULES for one in _findings(rule, table, place)]
     tasks = list(_tasks(table))
     by_task: dict[int, list[LintFinding]] = {}
-    for index, own in each(_lint, tasks, jobs=jobs):
+    for index, own in each(_lint, tasks, jobs=jobs, lost=_lost):
         by_task[index] = own
         asked = tasks[index].property or tasks[index].network
         linted(len(by_task), len(tasks), asked.name if asked else "")
     return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
+
+
+def _lost(task: LintTask) -> list[LintFinding]:
+    """What is said of an instance whose process was killed, even alone: it needs more memory."""
+    rule = file_rules.LARGE_FILE
+    reason = "its examination was killed, perhaps for lack of memory"
+    return [
+        LintFinding(rule.name, rule.severity, str(task.network or task.property), None, reason, rule.remedy)
+    ]
 
 
 def _findings(rule: LintRule[T], subject: T, file: str) -> list[LintFinding]:
@@ -137,8 +186,23 @@ def _findings(rule: LintRule[T], subject: T, file: str) -> list[LintFinding]:
         return [LintFinding(FAULT.name, FAULT.severity, file, None, reason, FAULT.remedy)]
 
 
-def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
-    """What the rules find in the time limits of a campaign made from published results."""
+def lint_published(judged: JudgedCampaigns) -> tuple[LintFinding, ...]:
+    """What the rules find in published results: in time limits and in whole benchmarks."""
+    limits = (one for own in judged.campaigns for one in _limits(own.campaign))
+    categories: dict[str, list[Judgement]] = {}
+    for judgement in judged.judgements:
+        categories.setdefault(judgement.record.suite, []).append(judgement)
+    folders = {suite: place for own in judged.campaigns for suite, place in own.folders.items()}
+    whole = (
+        one
+        for suite, judgements in categories.items()
+        for rule in CATEGORY_RULES
+        for one in _findings(rule, PublishedCategory(tuple(judgements)), str(folders[suite]))
+    )
+    return (*limits, *whole)
+
+
+def _limits(campaign: Campaign) -> tuple[LintFinding, ...]:
     places: dict[tuple[str, str], tuple[str, int | None]] = {}
     for suite in campaign.manifest.suites:
         table = read_table(Path(suite.folder))
@@ -191,7 +255,14 @@ def _lint(task: LintTask) -> list[LintFinding]:
         found += [one for rule in NETWORK_RULES for one in _findings(rule, network, str(task.network))]
     if asked is not None and task.property_is_new:
         found += [one for rule in PROPERTY_RULES for one in _findings(rule, asked, str(task.property))]
-    if asked is not None and task.together and (both := _whole(task, asked)) is not None:
+    try:
+        both = None if asked is None or not task.together else _whole(task, asked, network)
+    except InputError as error:
+        rule = instance_rules.DOES_NOT_FIT
+        reason = str(error).rstrip(".")
+        found.append(LintFinding(rule.name, rule.severity, str(task.property), None, reason, rule.remedy))
+        return found
+    if both is not None:
         own = [one for rule in INSTANCE_RULES for one in _findings(rule, both, str(task.property))]
         networks = " and ".join(dict.fromkeys(path.name for _, path in task.together))
         place = str(task.network) if len(task.together) == 1 else ""
@@ -199,20 +270,21 @@ def _lint(task: LintTask) -> list[LintFinding]:
     return found
 
 
-def _whole(task: LintTask, asked: PropertyFile) -> InstancePair | None:
-    """The instance as two files; if it has several networks or products of variables, it is lowered."""
-    if asked.problem is not None:
+def _whole(task: LintTask, asked: PropertyFile, first: NetworkFile | None) -> InstancePair | None:
+    """The instance as two files; if it has several networks or products of variables, it is lowered.
+
+    None if the property cannot be read; raises InputError if the files do not fit together.
+    """
+    if asked.problem is not None or first is None:
         return None
     if is_plain(asked.property):
-        ((_, network),) = task.together[:1]
-        return InstancePair(NetworkFile(network), asked) if len(task.together) == 1 else None
+        if len(task.together) > 1:
+            raise InputError(f"the row has {len(task.together)} networks, the property is about one")
+        return InstancePair(first, asked)
     signatures = [signature.name for signature in asked.property.networks]
     names = [name or signature for (name, _), signature in zip(task.together, signatures, strict=False)]
     networks = {name: path for name, (_, path) in zip(names, task.together, strict=True)}
-    try:
-        network, lowered = lowered_files(networks, asked.path, stem="lowered")
-    except DokimosError:
-        return None
+    network, lowered = lowered_files(networks, asked.path, stem="lowered")
     return InstancePair(NetworkFile(network), PropertyFile(lowered, asked.folder))
 
 

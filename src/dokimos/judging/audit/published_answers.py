@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.parallel import each
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
-from dokimos.judging.audit.lint import SETTLING_RULES
+from dokimos.judging.audit.file_rules import AnyRule
+from dokimos.judging.audit.lint import NOT_JUDGED, SETTLING_RULES, UNREAD_RESULTS
 from dokimos.judging.judge_instances import audited_label
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import warn_of_labels
 from dokimos.judging.label_tasks import LabelTask, label_instance
 from dokimos.judging.published_results import ImportedResults, find_results, import_results
 from dokimos.judging.written_points import write_counterexamples
+from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import LintFinding, benchmark_name, read_suite
 
-_log = logging.getLogger("dokimos")
 #: How long to look for the proof of what a rule has just settled, in seconds of the processor.
 _PROOF_SECONDS = 10.0
 
@@ -38,17 +40,31 @@ class PublishedAnswers:
     jobs: int
     progress: ProgressCallback[None]
 
-    def read(self, results: Path, *, not_scored: Sequence[str]) -> ImportedResults:
-        """Make the results in a folder a campaign; `not_scored` took part without being scored."""
+    def read(self, results: Path, *, not_scored: Sequence[str]) -> tuple[LintFinding, ...]:
+        """Make the results in a folder a campaign; `not_scored` took part without being scored.
+
+        What could not be read of them, and what cannot be judged, is returned.
+        """
         found = import_results(
             results, self.suites, self.out, not_scored=not_scored, imported=self._told("reading results")
         )
+        unread = [
+            _finding(UNREAD_RESULTS, error.place.file, error.reason, error.place.line)
+            for error in found.unread
+        ]
+        return (*unread, *self._not_judged(found))
+
+    def _not_judged(self, found: ImportedResults) -> Iterator[LintFinding]:
         if found.strangers:
-            _log.warning(
-                "%d rows of the results name files that the benchmarks do not list; the first is %s",
-                *(len(found.strangers), found.strangers[0]),
+            reason = (
+                f"{len(found.strangers)} rows of results, from here on, name files that no benchmark lists"
             )
-        return found
+            yield _finding(NOT_JUDGED, found.strangers[0], reason)
+        for suite in self.suites:
+            if count := found.not_judged.get(suite.name):
+                answers = "1 published answer is" if count == 1 else f"{count} published answers are"
+                reason = f"{answers} about instances whose files are missing or unreadable"
+                yield _finding(NOT_JUDGED, str(suite.folder), reason)
 
     def judged(self, findings: Sequence[LintFinding], label_seconds: float | None) -> JudgedCampaigns:
         """The judgement, after a proof was looked for of all that the findings of rules settle.
@@ -77,9 +93,9 @@ class PublishedAnswers:
         """Every instance with an answer that nothing confirms or refutes."""
         wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
         for suite in self.suites:
-            for entry in read_suite(suite.folder).entries:
+            for entry in suite.instances:
                 if (suite.name, entry.name) in wanted:
-                    yield LabelTask(suite.folder, entry, seconds)
+                    yield LabelTask(suite.folder, cast("SuiteEntry", entry), seconds)
 
     def _settled_by_rules(
         self, judged: JudgedCampaigns, findings: Sequence[LintFinding]
@@ -105,8 +121,15 @@ class PublishedAnswers:
         return found
 
 
+def _finding(rule: AnyRule, file: str, reason: str, line: int | None = None) -> LintFinding:
+    return LintFinding(rule.name, rule.severity, file, line, reason.rstrip("."), rule.remedy)
+
+
 def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
-    """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0."""
+    """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0.
+
+    Instances whose files are missing or unreadable are left out.
+    """
     wanted = {table.category for table in find_results(results)}
     by_name: dict[str, Path] = {}
     for place in places:
@@ -117,4 +140,8 @@ def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignS
             f"{results}: has results on {', '.join(sorted(wanted))}, but none on "
             f"{', '.join(sorted(by_name))}; audit the benchmarks that the results are on."
         )
-    return [CampaignSuite(place, read_suite(place).entries, name) for name, place in named.items()]
+    suites = []
+    for name, place in named.items():
+        with suppress(UnreadableFile):  # which is a finding
+            suites.append(CampaignSuite(place, read_suite(place, leniently=True).entries, name))
+    return suites

@@ -11,12 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
-from dokimos.core.errors import DokimosError, UnreadableFile
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.inputs import contained
+from dokimos.judging.verdicts import Judgement
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.entry import exists, read_content, read_text
+from dokimos.suites.entry import read_content, read_text
 from dokimos.suites.folder import instances_table, present
+from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
@@ -45,12 +47,42 @@ class BenchmarkTable:
     rows: tuple[ListedRow, ...]
 
     def path(self, name: str) -> Path | None:
-        """The file that a row names, compressed or not; None if it is missing or outside the folder."""
-        try:
-            found = contained(self.folder, present(self.folder, name))
-        except UnreadableFile:
-            return None
-        return found if exists(found) and found.is_file() else None
+        """The file that a row names, compressed or not; None if it is missing or unreadable."""
+        return None if self.troubles.get(name) else contained(self.folder, present(self.folder, name))
+
+    @cached_property
+    def troubles(self) -> dict[str, UnreadableFile]:
+        """Why files that rows name are of no use, by name: missing, elsewhere, too large, or damaged."""
+        return {name: found for name, found in self._files.items() if isinstance(found, UnreadableFile)}
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """The hashes of the contents of the others, by name."""
+        return {name: found for name, found in self._files.items() if isinstance(found, str)}
+
+    @cached_property
+    def _files(self) -> dict[str, str | UnreadableFile]:
+        """Every file that a row names, read once, one after the other."""
+        found: dict[str, str | UnreadableFile] = {}
+        for row in self.listed:
+            for name in (*row.networks, row.property):
+                if name not in found:
+                    try:
+                        path = contained(self.folder, present(self.folder, name))
+                        found[name] = sha256(read_content(path))
+                    except UnreadableFile as error:
+                        found[name] = error
+        return found
+
+    def lines(self, name: str) -> list[int]:
+        """The lines of the rows that name a file."""
+        return [row.line for row in self.listed if name in (*row.networks, row.property)]
+
+    @property
+    def script(self) -> Path | None:
+        """The script that may fetch what is missing, as the competition has one above its benchmarks."""
+        places = (self.folder.absolute(), *self.folder.absolute().parents[:2])
+        return next((path for place in places if (path := place / "setup.sh").is_file()), None)
 
     @property
     def listed(self) -> tuple[ListedRow, ...]:
@@ -137,6 +169,14 @@ class NetworkFile:
         """Its bytes, decompressed. Raises UnreadableFile."""
         return read_content(self.path)
 
+    @cached_property
+    def network(self) -> Network | InputError:
+        """The network, or why Dokimos does not read it."""
+        try:
+            return read_onnx(self.content, name=str(self.path))
+        except InputError as error:
+            return error
+
 
 @dataclass(frozen=True)
 class InstancePair:
@@ -148,13 +188,25 @@ class InstancePair:
     @cached_property
     def both(self) -> tuple[Network, Property] | None:
         """The contents of the files; None if one cannot be read, or they do not fit together."""
-        try:
-            network = read_onnx(self.network_file.content, name=str(self.network_file.path))
-            asked = self.property_file.property
-        except DokimosError:
+        return None if self.misfit is None or self.misfit else self._read
+
+    @cached_property
+    def misfit(self) -> str | None:
+        """Why the files do not fit together; empty if they do, None if one of them cannot be read."""
+        if self._read is None:
             return None
-        fits = (network.input_size, network.output_size) == (asked.input_size, asked.output_size)
-        return (network, asked) if fits and len(asked.networks) == 1 and not asked.products else None
+        network, asked = self._read
+        sizes = (network.input_size, network.output_size), (asked.input_size, asked.output_size)
+        words = [f"{a} input{'s' * (a != 1)} and {b} output{'s' * (b != 1)}" for a, b in sizes]
+        return "" if sizes[0] == sizes[1] else f"the network has {words[0]}, the property {words[1]}"
+
+    @cached_property
+    def _read(self) -> tuple[Network, Property] | None:
+        network = self.network_file.network
+        if isinstance(network, InputError) or self.property_file.problem is not None:
+            return None
+        asked = self.property_file.property
+        return (network, asked) if len(asked.networks) == 1 and not asked.products else None
 
 
 @dataclass(frozen=True)
@@ -163,3 +215,10 @@ class PublishedRuns:
 
     timeout_seconds: float
     runs: tuple[RunRecord, ...]
+
+
+@dataclass(frozen=True)
+class PublishedCategory:
+    """The judged results published on a whole benchmark."""
+
+    judgements: tuple[Judgement, ...]

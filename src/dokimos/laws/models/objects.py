@@ -213,6 +213,9 @@ def _trees(given: Any, booster: Any) -> tuple[Ensemble, int | None]:
     """The trees of a model, and how many stages of them count (None: all). Raises NotRead."""
     if booster is None:
         return read_scikit(given), None
+    absent = getattr(given, "missing", None)
+    if absent is not None and absent == absent:
+        raise NotRead(f"it takes {absent!r} for a missing value; give missing values as nan")
     names = fitted_names(given)
     if not is_booster(booster, "xgboost"):
         trees, stages = read_booster(booster, names=names), None

@@ -165,7 +165,11 @@ class _Pulled:
         for slot in layout.slots:
             if slot.feature.holds_strings:
                 raise NotRead(f"{slot.feature.name} holds strings; declare it as a choice(…) in the domain")
-            low = slot.feature.low
+            low, high = slot.feature.low, slot.feature.high
+            if max(-(low or 0.0), high or 0.0) > _MOST:
+                raise NotRead(
+                    f"{slot.feature.name} has numbers beyond {_MOST:g}, which are not asked about"
+                )
             self._plain[0, slot.start] = 1.0 if slot.feature.kind is Kind.CHOICE else (low or 0.0)
         self.takes_missing = True
         used = {

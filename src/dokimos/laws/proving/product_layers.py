@@ -205,7 +205,7 @@ def _built(
             else:
                 for column in range(width):
                     for k in reads[copy * width + column]:
-                        weights[rows, k] += layer.weights[:, column]
+                        weights[rows, k] = _exact_sum(weights[rows, k], layer.weights[:, column])
         for index, k in enumerate(passed):
             weights[copies * made + index, copies * taken + index if number else k] = 1.0
         shift = np.zeros(len(passed))
@@ -215,3 +215,11 @@ def _built(
         builder = (builder.relu() if number else builder).affine(weights, biases)
         size = len(biases)
     return builder.build(size)
+
+
+def _exact_sum(a: Floats, b: Floats) -> Floats:
+    """a + b. Raises NotFloat32 where float64 rounds it: that might still give a float32 number."""
+    found = a + b
+    if ((found - a != b) | (found - b != a)).any():
+        raise NotFloat32("a sum of weights is not a float64 number")
+    return found

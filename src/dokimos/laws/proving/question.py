@@ -131,13 +131,6 @@ class ZoneCloser(Protocol):
         ...
 
 
-def check_cover(question: LawQuestion, cover: Cover, closer: ZoneCloser) -> None:
-    """Check that no case of the question's zone violates the law. Raises InvalidProof."""
-    (is_proven,) = check_covers([(question.zone, cover)], closer)
-    if not is_proven:
-        raise InvalidProof("a zone of the cover is not shown to have no violation")
-
-
 def check_covers(claims: Sequence[tuple[Zone, Cover]], closer: ZoneCloser) -> list[bool]:
     """Of which zones of a question their covers show that no case violates the law.
 

@@ -183,6 +183,61 @@ def _gather(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(call, "Gather", call.inputs[:1], attributes, output=call.outputs[0])
 
 
+def _picked(lowering: Lowering, call: OnnxCall, sources: Sequence[str], places: Array) -> None:
+    """The numbers at `places`, which count through one source after another."""
+    rows = [
+        lowering.emit(call, "Reshape", [name], {"shape": (prod(lowering.shape(name)),)}) for name in sources
+    ]
+    attributes: dict[str, Attribute] = {
+        "indices": tuple(int(place) for place in places.reshape(-1)),
+        "indices_shape": tuple(places.shape),
+        "axis": 0,
+    }
+    lowering.emit(
+        call,
+        "Gather",
+        [lowering.emit(call, "Concat", rows, {"axis": 0})],
+        attributes,
+        output=call.outputs[0],
+    )
+
+
+def _where(lowering: Lowering, call: OnnxCall) -> None:
+    condition = lowering.constant(call, 0, "its condition")
+    if condition.dtype != np.bool_:
+        call.refuse(f"its condition must be bool, not {condition.dtype}.")
+    shapes = [lowering.shape(name) for name in call.inputs[1:]]
+    shape = broadcast(call, [condition.shape, *shapes])
+    lowering.reserve(call, shape, np.dtype(np.int64))
+    first, second = (np.broadcast_to(np.arange(prod(each)).reshape(each), shape) for each in shapes)
+    _picked(lowering, call, call.inputs[1:], np.where(condition, first, prod(shapes[0]) + second))
+
+
+def _scatter_nd(lowering: Lowering, call: OnnxCall) -> None:
+    if (reduction := call.text("reduction", "none")) != "none":
+        call.refuse(f"its reduction {reduction!r} is not supported, only 'none'.")
+    shape = lowering.shape(call.inputs[0])
+    indices = lowering.constant(call, 1, "its indices")
+    depth = indices.shape[-1] if indices.ndim else 0
+    if indices.dtype != np.int64 or not 0 < depth <= len(shape):
+        call.refuse(f"its indices, {indices.dtype} of shape {indices.shape}, do not fit {shape}.")
+    size = np.array(shape[:depth])
+    rows = indices.reshape(-1, depth)
+    if (rows < -size).any() or (rows >= size).any():
+        call.refuse(f"an index lies outside of a tensor of shape {shape}.")
+    rows = rows % size
+    if len(np.unique(rows, axis=0)) < len(rows):
+        call.refuse("it writes an entry twice, in an order that ONNX leaves open.")
+    updates = lowering.shape(call.inputs[2])
+    if updates != (*indices.shape[:-1], *shape[depth:]):
+        call.refuse(f"its updates have the shape {updates}, which does not fit its indices.")
+    lowering.reserve(call, shape, np.dtype(np.int64))
+    places = np.arange(prod(shape)).reshape(shape)
+    written = np.arange(prod(updates)).reshape(len(rows), *shape[depth:])
+    places[tuple(rows.T)] = prod(shape) + written
+    _picked(lowering, call, [call.inputs[0], call.inputs[2]], places)
+
+
 def _pad(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     rank = len(shape)
@@ -222,11 +277,13 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "Identity": _alias,
         "Pad": _pad,
         "Reshape": _reshape,
+        "ScatterND": _scatter_nd,
         "Slice": _slice,
         "Split": _split,
         "Squeeze": _squeeze,
         "Transpose": _transpose,
         "Unsqueeze": _unsqueeze,
+        "Where": _where,
     }
 )
 

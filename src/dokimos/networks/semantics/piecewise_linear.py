@@ -85,10 +85,6 @@ class AffineExpression:
         """The coefficient of one variable; 0 if it has none."""
         return Fraction(self._wholes.get(variable, 0), self._denominator)
 
-    def is_increasing_in(self, variable: int) -> bool:
-        """Whether a variable has a positive coefficient."""
-        return self._wholes.get(variable, 0) > 0
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineExpression):
             return NotImplemented

@@ -219,6 +219,12 @@ class ModelBuilder:
         """y = x·weight, for x of shape [..., n] and weight of shape [n, m]."""
         return self._node("MatMul", self._weight(weight, "weight"))
 
+    def matrix_times(self, weight: Any) -> ModelBuilder:
+        """y = weight·x, for weight of shape [m, n] and x of shape [..., n, k]."""
+        weights = self._weight(weight, "weight")
+        self._last = self._graph.node("MatMul", weights, self._last)
+        return self
+
     def plus(self, constant: Any) -> ModelBuilder:
         """y = x + constant, which must broadcast to the shape of x."""
         return self._node("Add", self._weight(constant, "bias"))

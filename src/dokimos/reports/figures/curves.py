@@ -89,6 +89,40 @@ def _told_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, floa
     return kept if kept[-1] == places[-1] else [*kept, places[-1]]
 
 
+# The scatter plot: the times of two verifiers on the same instances
+
+
+@dataclass(frozen=True)
+class TimePair:
+    """The seconds of two verifiers on an instance; None where one does not solve it."""
+
+    instance: str
+    first: float | None
+    second: float | None
+
+
+def scatter(pairs: Sequence[TimePair], first: str, second: str, *, width: int = WIDE) -> Figure | None:
+    """A mark for each instance; what one of the two does not solve stands at the far end of its axis."""
+    times = [max(t, _SHORTEST_SECONDS) for one in pairs for t in (one.first, one.second) if t is not None]
+    if not times:
+        return None
+    sheet, side = Sheet(), min(width, 460)
+    area = Area(left=46, top=34, right=side - 14, bottom=side - 26)
+    never = 2 * max(times)
+    x = logarithmic([*times, never], area.left, area.right)
+    y = logarithmic([*times, never], area.bottom, area.top)
+    draw_axes(sheet, area, x.ticks, y.ticks, x_title=f"seconds, {first}", y_title=f"seconds, {second}")
+    sheet.line(area.left, area.bottom, area.right, area.top, "limit")
+    for one in pairs:
+        places = [never if t is None else max(t, _SHORTEST_SECONDS) for t in (one.first, one.second)]
+        both = one.first is not None and one.second is not None
+        tip = "" if len(pairs) > _WITH_TIPS else one.instance
+        sheet.mark(x(places[0]), y(places[1]), Shape.CIRCLE if both else Shape.CROSS, "s0", tip, size=3)
+    unsolved = sum(one.first is None for one in pairs), sum(one.second is None for one in pairs)
+    words = f"{len(pairs)} instances; {first} leaves {unsolved[0]} of them, {second} {unsolved[1]}"
+    return Figure("scatter", f"{first} and {second}", words + ".", side, int(area.bottom + 44), sheet.body)
+
+
 # How many counterexamples stay hidden, by the CPU time of an attack
 
 

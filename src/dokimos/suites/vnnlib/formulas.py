@@ -15,8 +15,9 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.suites.vnnlib.model import Linear, Terms
 from dokimos.suites.vnnlib.text import CONNECTIVES, Atom, Group, Source, excerpt, written
 
-#: A formula larger than this is refused rather than multiplied out.
+#: A formula larger than this is refused rather than multiplied out; cases that are written out may be more.
 MAX_CONJUNCTIONS = 65_536
+MAX_CASES = 1 << 20
 MAX_CONSTRAINTS = 4_000_000
 MAX_TERMS = 100_000
 _MAX_BITS = 20_000
@@ -92,7 +93,8 @@ def conjoin(left: Dnf, right: Dnf) -> Dnf | None:
     """`left` and `right` multiplied out, or None if the result is too large. Consumes both."""
     size = len(right) * sum(map(len, left)) + len(left) * sum(map(len, right))
     cases = len(left) * len(right)
-    if cases > MAX_CONJUNCTIONS or (cases > 1 and size > MAX_CONSTRAINTS):
+    most = MAX_CASES if 1 in (len(left), len(right)) else MAX_CONJUNCTIONS
+    if cases > most or (cases > 1 and size > MAX_CONSTRAINTS):
         return None
     if len(right) == 1:
         for conjunction in left:
@@ -127,7 +129,7 @@ class _Joined:
             self.dnf = conjoin(self.dnf, other)
         else:
             self.dnf.extend(other)
-        return self.dnf is not None and len(self.dnf) <= MAX_CONJUNCTIONS
+        return self.dnf is not None and len(self.dnf) <= MAX_CASES
 
 
 @dataclass

@@ -14,6 +14,20 @@ from dokimos.verifiers.runners import RUNNERS
 _RUNNER = RUNNERS / "marabou_runner.py"
 
 
+_PROGRAM = """from maraboupy import Marabou
+
+network = Marabou.read_onnx("network.onnx")
+options = Marabou.createOptions(verbosity=0, timeoutInSeconds={seconds}, numBlasThreads=1)
+answer, values, _ = network.solve(
+    propertyFilename="property.vnnlib", options=options, verbose=False
+)
+print(answer)
+if answer == "sat":
+    print("inputs:", [values[int(v)] for array in network.inputVars for v in array.flatten()])
+    print("outputs:", [values[int(v)] for array in network.outputVars for v in array.flatten()])
+"""
+
+
 class Marabou(PinnedVerifier):
     """Reads VNN-LIB 1.0. It is given the wall limit, which it overruns on some instances."""
 
@@ -22,6 +36,7 @@ class Marabou(PinnedVerifier):
     styles = (CertificateStyle.SAT,)
     takes = "maraboupy 2.0.0 from PyPI, about 250 MB"
     reads_vnnlib2 = False
+    can_stay_warm = True
     limitations: ClassVar[str] = (
         "`<` and `>` of VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
     )
@@ -43,7 +58,12 @@ class Marabou(PinnedVerifier):
         """The runner script, in the environment's interpreter."""
         options = ("--timeout", str(max(1, round(query.wall_seconds))), "--threads", str(query.threads))
         files = (query.network_file, query.property_file, query.result)
-        return Invocation(as_command((self.environment.python, _RUNNER, *options, *files)))
+        start = as_command((self.environment.python, _RUNNER))
+        return Invocation((*start, *as_command((*options, *files))), start_words=len(start))
+
+    def program(self, seconds: float) -> str:
+        """By the interface that its README shows."""
+        return _PROGRAM.format(seconds=max(1, round(seconds)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

@@ -15,6 +15,22 @@ _RUNNER = RUNNERS / "neuralsat_runner.py"
 _SMOKE = RUNNERS / "command_line_smoke.py"
 
 
+_PROGRAM = """import importlib.metadata
+import runpy
+import sys
+from types import ModuleType
+
+sys.modules["torchvision"] = ModuleType("torchvision")  # imported, and not used
+script = str(importlib.metadata.distribution("neuralsat").locate_file("src/main.py"))
+sys.path.insert(0, script.removesuffix("main.py"))
+sys.argv = [script, *{words}]
+try:
+    runpy.run_path(script, run_name="__main__")
+finally:
+    print(open("result").read())
+"""
+
+
 class NeuralSat(PinnedVerifier):
     """Reads VNN-LIB 1.0. It is given the wall limit, which it overruns.
 
@@ -47,6 +63,12 @@ class NeuralSat(PinnedVerifier):
         files = (str(query.property_file), str(query.network_file), str(query.result))
         arguments = (*_arguments(*files, f"{query.wall_seconds:g}"), *self.switches)
         return Invocation(as_command((self.environment.python, *arguments)))
+
+    def program(self, seconds: float) -> str:
+        """By its own main script, which expects its folder on the path."""
+        options = f"--timeout {seconds:g} --device cpu --result_file result".split()
+        words = ["--net", "network.onnx", "--spec", "property.vnnlib", *options, *self.switches]
+        return _PROGRAM.format(words=words)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file; `unsupported` is written by our runner."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dokimos.suites.instance import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, CertificateStyle, Finding, Invocation, Query, as_command
@@ -26,7 +26,8 @@ _USUAL = "test"
 
 
 class VnncompTool(PlacedVerifier):
-    """Its scripts are called as in VNN-COMP, version v1; here preparation counts towards the wall limit.
+    """Its scripts are called as in VNN-COMP, version v1; preparation counts towards the wall limit, except
+    in an edition, where it has a limit of its own.
 
     They were written for machines on which nothing else runs, and run behind a guard (`script_guard.py`).
     Many write into their own folder, so it stays writable. If a tool's prepare script does nothing but kill
@@ -92,15 +93,35 @@ class VnncompTool(PlacedVerifier):
     def command(self, query: Query) -> Invocation:
         """Prepare, then run, in one process tree."""
         *prepare, script = self._called(self.require())
-        files = (query.network_file, query.property_file, query.result)
-        options = (script, self.category, *files, f"{query.wall_seconds:g}")
+        if query.is_prepared:
+            prepare = []
+        return self._guarded(query, prepare, (script, query.result, f"{query.wall_seconds:g}"))
+
+    def preparation(self, query: Query) -> Invocation | None:
+        """Its script for that, alone."""
+        *prepare, _ = self._called(self.require())
+        return self._guarded(query, prepare, ()) if prepare else None
+
+    def for_category(self, name: str) -> Self:
+        """The same tool, with this category passed to its scripts."""
+        if self.place is None or self.setting("category"):
+            return self
+        told = self.at(f"{self._given or self.place},category={name}")
+        told.name = self.name
+        return told
+
+    def _guarded(self, query: Query, prepare: Sequence[Path], run: Sequence[object]) -> Invocation:
+        """The runner on these scripts: `run` is that of the tool, its result and its time, if it is run."""
+        script, *rest = map(str, run or ("",))
+        files = (query.network_file, query.property_file)
         first = str(prepare[0]) if prepare else ""
-        runner = (sys.executable, "-I", "-S", _RUNNER, first, called_file(query.folder), *options)
+        words = (first, called_file(query.folder), script, self.category, *files, *rest)
+        scripts = [Path(each) for each in (first, script) if each]
         return guarded(
-            as_command(runner),
-            scripts=(*prepare, script),
+            as_command((sys.executable, "-I", "-S", _RUNNER, *map(str, words))),
+            scripts=scripts,
             folder=query.folder,
-            writes=(repository_of(script.parent),),
+            writes=(repository_of(scripts[0].parent),),
             trust=query.trust,
         )
 

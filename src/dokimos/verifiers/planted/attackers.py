@@ -227,7 +227,7 @@ PROOF_MISREADINGS: Mapping[str, tuple[str, Callable[[Network, Node], Any]]] = Ma
 _OF_PROPERTIES = tuple(
     bug
     for bug in MISREAD_PROPERTIES
-    if bug.name in ("first-disjunct", "first-box", "last-class", "first-conjunct", "and-for-or")
+    if bug.name in ("first-disjunct", "first-box", "last-class", "and-for-or")
 )
 
 

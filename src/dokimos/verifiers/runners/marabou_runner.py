@@ -2,6 +2,7 @@
 
 marabou_runner.py --timeout SECONDS --threads N NETWORK PROPERTY RESULT
 marabou_runner.py --smoke
+marabou_runner.py --queries QUERIES REPLIES
 
 It imports nothing of Dokimos. NETWORK may be gzipped, PROPERTY too.
 """
@@ -113,6 +114,13 @@ def smoke() -> None:
                 sys.exit(f"Marabou answered {fields} instead of {expected}")
 
 
+def load() -> None:
+    """Import what every query needs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from maraboupy import Marabou  # noqa: F401
+
+
 def main() -> None:
     """Answer the query on the command line."""
     parser = argparse.ArgumentParser()
@@ -137,4 +145,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from warm_queries import serve
+
+    serve(main, load)

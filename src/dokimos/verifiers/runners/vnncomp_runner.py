@@ -1,10 +1,11 @@
 """Calls the scripts of a VNN-COMP tool, one after the other. Imports the standard library only.
 
-vnncomp_runner.py PREPARE CALLED SCRIPT CATEGORY NETWORK PROPERTY RESULT TIMEOUT
+vnncomp_runner.py PREPARE CALLED SCRIPT CATEGORY NETWORK PROPERTY [RESULT TIMEOUT]
 
-SCRIPT is its run_instance.sh. PREPARE is a script that is called first, or empty. CALLED is the file in
-which harmless stand-ins note that the scripts called them, which is reported at the end. It exits with the
-code of SCRIPT, or with 1 if PREPARE fails.
+SCRIPT is its run_instance.sh; where it is empty, the last two are left out, and the tool is only prepared.
+PREPARE is a script that is called first, or empty. CALLED is the file in which harmless stand-ins note
+that the scripts called them, which is reported at the end. It exits with the code of SCRIPT, or with 1 if
+PREPARE fails.
 """
 
 from __future__ import annotations
@@ -33,14 +34,23 @@ def say_what_was_called(called: Path) -> None:
 
 
 def run(
-    prepare: str, script: str, category: str, network: str, asked: str, result: str, timeout: str
+    prepare: str,
+    script: str,
+    category: str,
+    network: str,
+    asked: str,
+    result: str = "",
+    timeout: str = "1",
 ) -> int:
     """Prepare and run; the exit code of the latter."""
     begun = time.monotonic()
     if prepare and (code := call(prepare, category, network, asked)) != 0:
         print(f"{Path(prepare).name} exited with code {code}", file=sys.stderr, flush=True)
         return 1
-    left = max(1, int(float(timeout) - (time.monotonic() - begun)))
+    if not script:
+        return 0
+    spent = time.monotonic() - begun if prepare else 0.0
+    left = max(1, int(float(timeout) - spent))
     return call(script, category, network, asked, result, str(left))
 
 

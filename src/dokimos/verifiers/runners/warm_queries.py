@@ -6,6 +6,9 @@ RUNNER --queries QUERIES REPLIES
 QUERIES is a named pipe with lines of JSON: the number of a query, what its ARGUMENTS would have been, and
 the folder to work in. REPLIES gets a line for each: its number, and the exit code that a separate process
 would have had. It ends after the last query, when no process has QUERIES open for writing.
+
+A runner that loads much hands over a function that loads it. That is called once, and each query gets a
+fork of the process in which it was: nothing of one query reaches the next, and a crash ends the fork alone.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 WORD = "--queries"
 
 
-def serve(main: Callable[[], None]) -> None:
-    """Call `main` once, or for each query; it takes its arguments from `sys.argv`."""
+def serve(main: Callable[[], None], load: Callable[[], None] | None = None) -> None:
+    """Call `main` once, or for each query; it takes its arguments from `sys.argv`.
+
+    With `load`, that is called before the first query, and each query is answered by a fork.
+    """
     if sys.argv[1:2] != [WORD]:
         main()
         return
@@ -27,12 +34,14 @@ def serve(main: Callable[[], None]) -> None:
 
     queries, replies = sys.argv[2:]
     home = Path.cwd()
+    if load is not None:
+        load()
     with Path(queries).open(encoding="utf-8") as asked, Path(replies).open("w", encoding="ascii") as told:
         for line in asked:
             query = json.loads(line)
             sys.argv[1:] = query["arguments"]
             work_in(query["folder"])
-            code = exit_code(main)
+            code = exit_code(main) if load is None else exit_code_of_fork(main)
             work_in(str(home))
             sys.stdout.flush()
             sys.stderr.flush()
@@ -48,6 +57,19 @@ def work_in(folder: str) -> None:
         import tempfile
 
         tempfile.tempdir = None
+
+
+def exit_code_of_fork(main: Callable[[], None]) -> int:
+    """The exit code of a fork of this process that only calls `main`; 128 and more for a signal."""
+    child = os.fork()
+    if child == 0:
+        code = exit_code(main)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
 def exit_code(main: Callable[[], None]) -> int:

@@ -1,0 +1,245 @@
+"""Editions of a competition: set one up, run it, score it, publish it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dokimos.api.campaigns import chosen_verifiers, run_suites
+from dokimos.api.suites import read_suite
+from dokimos.campaigns.campaign import Campaign
+from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
+from dokimos.core.parallel import default_jobs
+from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.readable import Brief
+from dokimos.core.records import Table
+from dokimos.core.tables import TableRows
+from dokimos.judging.edition import (
+    EDITION,
+    OVERRIDES,
+    RESULTS,
+    Category,
+    Edition,
+    EditionTool,
+    edition_text,
+    handed_in,
+    overridden,
+    write_results,
+)
+from dokimos.judging.edition import read_edition as _read_edition
+from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns, judge_campaigns
+from dokimos.reports.edition_page import tool_card, write_site
+from dokimos.reports.edition_tables import EditionFindings, edition_figures, edition_tables, table_texts
+from dokimos.reports.layout.render import drawing_style
+from dokimos.suites.folder import benchmark_folders, benchmark_name
+from dokimos.verifiers.base import Verifier
+
+
+def init_edition(
+    folder: str | Path,
+    categories: Sequence[str | Path],
+    tools: Sequence[str],
+    *,
+    name: str = "",
+    year: int | None = None,
+    seed: int | None = None,
+    pick: int | None = None,
+) -> Edition:
+    """Write the file of an edition, which says everything about it: `dokimos edition init`.
+
+    `categories` are benchmarks, or folders of benchmarks, that are on this disk, or shipped suites; `tools`
+    are verifiers, `NAME=VERIFIER` or `NAME=FOLDER` with the scripts of VNN-COMP. The seed is drawn unless
+    given; with `pick`, so many instances of each category are drawn by it. An existing file is never
+    overwritten.
+
+    >>> made = dokimos.init_edition("cup", ["tiny"], ["reference"], year=2026, seed=1)
+    >>> [category.name for category in made.categories], made.settings.prepare_seconds
+    (['tiny'], 600.0)
+    """
+    place = Path(folder)
+    if (place / EDITION).exists():
+        raise InputError(f"{place / EDITION}: already exists; edit it, or choose another folder.")
+    by_name: dict[str, Path] = {}
+    for given in categories:
+        if Path(given).exists():
+            for each in benchmark_folders(Path(given)):
+                by_name.setdefault(benchmark_name(each), each)
+        else:
+            by_name.setdefault(str(given), read_suite(given).folder)
+    listed = [Category(called, _seen_from(place, path), pick=pick) for called, path in by_name.items()]
+    when = datetime.now(UTC).year if year is None else year
+    drawn = secrets.randbelow(2**31) if seed is None else seed
+    text = edition_text(name or place.name, when, drawn, listed, [_tool(place, given) for given in tools])
+    write_whole(place / EDITION, text, what="the edition")
+    return _read_edition(place)
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    """A path as the edition's file names it: relative to its folder."""
+    found = os.path.relpath(path.absolute(), folder.absolute())
+    return found if found.startswith("..") else f"./{found}"
+
+
+def _tool(folder: Path, given: str) -> EditionTool:
+    name, _, verifier = given.partition("=")
+    kind, equals, place = (verifier or name).partition("=")
+    if not equals and Path(kind, "run_instance.sh").is_file():
+        kind, equals, place = "vnncomp", "=", kind
+    if equals and Path(place).exists():
+        place = _seen_from(folder, Path(place))
+    return EditionTool(name, f"{kind}{equals}{place}")
+
+
+def read_edition(folder: str | Path) -> Edition:
+    """Read the edition in a folder, with its overrides.
+
+    >>> [tool.verifier for tool in dokimos.read_edition("cup").tools]
+    ['reference']
+    """
+    return _read_edition(Path(folder))
+
+
+def run_edition(
+    folder: str | Path,
+    *,
+    dask: str | None = None,
+    trust: bool = False,
+    progress: ProgressCallback[object] = ignore,
+) -> tuple[Campaign, ...]:
+    """Run every tool on every category: `dokimos edition run`. The same call again continues.
+
+    Each category is a campaign of its own, in `runs/`. A tool is told the name of the category, may prepare
+    itself under a limit of its own, and is ended when the grace after the limit is over; it gets copies of
+    the two files of an instance and nothing of what is known of it. `results/` has what is recorded, in
+    the competition's layout. With `dask`, runs are spread over a cluster.
+
+    >>> (campaign,) = dokimos.run_edition("cup")
+    >>> len(campaign.records), campaign.planned
+    (2, 2)
+    """
+    edition = _read_edition(Path(folder))
+    settings = replace(edition.settings, dask=dask, trust=trust)
+    done = []
+    for category in edition.categories:
+        campaign = run_suites(
+            [edition.suite(category)],
+            [_verifier(tool, category) for tool in edition.tools],
+            edition.runs(category),
+            settings=settings,
+            again=False,
+            progress=lambda update, name=category.name: progress(  # type: ignore[misc]
+                replace(update, stage=f"running {name}")
+            ),
+        )
+        write_results(edition, category, campaign)
+        done.append(campaign)
+    return tuple(done)
+
+
+def _verifier(tool: EditionTool, category: Category) -> Verifier:
+    (found,) = chosen_verifiers(tool.verifier)
+    told = found.for_category(category.name)
+    return told if told.name == tool.name else told.named(tool.name)
+
+
+@dataclass(frozen=True, repr=False)
+class ScoredEdition(Brief, Table):
+    """An edition with the verdict on every run, its tables, and what the checker says of certificates."""
+
+    findings: EditionFindings
+
+    @property
+    def judged(self) -> JudgedCampaigns:
+        """The judged runs; marks that the organisers set by hand are in place."""
+        return self.findings.judged
+
+    @property
+    def tables(self) -> tuple[TableRows, ...]:
+        """All tables: ranking, scores, counts, penalties, fastest, proofs, overrides."""
+        return edition_tables(self.findings)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each place in the ranking."""
+        ranking = self.tables[0]
+        return [dict(zip(ranking.columns, row, strict=True)) for row in ranking.rows]
+
+
+def score_edition(
+    folder: str | Path, *, jobs: int | None = None, progress: ProgressCallback[None] = ignore
+) -> ScoredEdition:
+    """Judge every answer of an edition and score it: `dokimos edition score`.
+
+    The first rule set of the edition ranks. What an edition has recorded so far is scored; certificates
+    that tools handed in with `unsat` are checked.
+
+    >>> dokimos.score_edition("cup", jobs=1).tables[0].rows[0]
+    ('regular', 'vnncomp2026', 1, 'reference', '100.0', 20)
+    """
+    edition = _read_edition(Path(folder))
+    processes = default_jobs() if jobs is None else jobs
+    judged: list[JudgedCampaign] = []
+    for category in edition.categories:
+        if not (edition.runs(category) / "manifest.json").exists():
+            continue
+
+        def told(done: int, total: int, what: str, name: str = category.name) -> None:
+            progress(ProgressUpdate(f"judging {name}", done, total, what, None))
+
+        one = judge_campaigns(
+            [edition.runs(category)],
+            suites=[],
+            rules=edition.rules,
+            jobs=processes,
+            judged=told,
+        )
+        judged += one.campaigns
+    if not judged:
+        raise InputError(f"{folder}: nothing has been run yet; start with `dokimos edition run`.")
+    certificates = tuple(found for one in judged for found in handed_in(one))
+    marked = overridden(JudgedCampaigns(tuple(judged)), edition.overrides)
+    return ScoredEdition(EditionFindings(edition, marked, certificates))
+
+
+def publish_edition(
+    folder: str | Path,
+    *,
+    out: str | Path,
+    jobs: int | None = None,
+    progress: ProgressCallback[None] = ignore,
+) -> ScoredEdition:
+    """Write everything that an edition publishes into a new folder `out`: `dokimos edition publish`.
+
+    `index.html` and a page for each category and tool, which need no server; `results/` in the
+    competition's layout; `tables/` as CSV, Markdown and LaTeX; `figures/` as SVG; `cards/` of the tools;
+    and the edition's file with its overrides.
+
+    >>> _ = dokimos.publish_edition("cup", out="site", jobs=1)
+    >>> sorted(path.name for path in Path("site").iterdir())[:3]
+    ['cards', 'category-tiny.html', 'edition.toml']
+    """
+    place, source = Path(out), Path(folder)
+    if place.exists() and any(place.iterdir()):
+        raise InputError(f"{place}: is not empty; choose a new folder for `out`.")
+    scored = score_edition(source, jobs=jobs, progress=progress)
+    found = scored.findings
+    cards = {tool.name: tool_card(tool, chosen_verifiers(tool.verifier)[0]) for tool in found.edition.tools}
+    write_site(found, cards, place)
+    for name, text in cards.items():
+        write_whole(place / "cards" / f"{name}.md", text, what="the card")
+    for name, text in table_texts(scored.tables):
+        write_whole(place / "tables" / name, text, what="the table")
+    for figure in edition_figures(found):
+        drawing = figure.standalone(drawing_style())
+        write_whole(place / "figures" / f"{figure.name}.svg", drawing, what="the drawing")
+    for name in (EDITION, OVERRIDES):
+        if (source / name).is_file():
+            shutil.copyfile(source / name, place / name)
+    shutil.copytree(source / RESULTS, place / RESULTS)
+    return scored

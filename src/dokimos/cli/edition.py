@@ -1,0 +1,116 @@
+"""`dokimos edition`: an edition of a competition, from its first file to its published pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dokimos.cli.options import Jobs
+from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
+
+if TYPE_CHECKING:
+    from dokimos.api.editions import ScoredEdition
+
+Folder = Annotated[Path, typer.Argument(help="The folder of the edition.")]
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder to set up.")],
+    category: Annotated[
+        list[Path],
+        typer.Option(help="A benchmark's folder, or a folder of benchmarks; repeatable."),
+    ],
+    tool: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME=FOLDER with the scripts of VNN-COMP, or NAME=VERIFIER as for `run`; repeatable."
+        ),
+    ],
+    name: Annotated[str, typer.Option(help="The edition's name (default: the folder's).")] = "",
+    year: Annotated[int | None, typer.Option(help="Its year (default: this one).")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed (default: drawn now).")] = None,
+    pick: Annotated[
+        int | None, typer.Option(help="Draw so many instances of each category by the seed.", min=1)
+    ] = None,
+) -> None:
+    """Write edition.toml: categories, tools, limits, rules and the seed."""
+    import dokimos
+
+    made = dokimos.init_edition(folder, category, tool, name=name, year=year, seed=seed, pick=pick)
+    categories, tools = len(made.categories), len(made.tools)
+    said = f"{categories} categor{'y' if categories == 1 else 'ies'}, {tools} tool{'s' * (tools != 1)}"
+    echo(f"{folder}/edition.toml: {said}, seed {made.seed}; now: dokimos edition run {quote(str(folder))}")
+
+
+def run(
+    folder: Folder,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run tools as they are: not isolated, scripts without a guard.")
+    ] = False,
+) -> None:
+    """Run every tool on every category. If interrupted, the same command continues where it stopped."""
+    import dokimos
+    from dokimos.cli.output import one_interrupt, progress_bar
+
+    with progress_bar("running") as show, one_interrupt():
+        done = dokimos.run_edition(folder, dask=dask, trust=trust, progress=show)
+    recorded = sum(len(campaign.records) for campaign in done)
+    planned = sum(campaign.planned for campaign in done)
+    where = f"{folder}: {recorded} of {planned} planned runs recorded"
+    echo(f"{where}; now: dokimos edition score {quote(str(folder))}")
+
+
+def score(folder: Folder, jobs: Jobs = None, as_json: Json = False) -> None:
+    """Judge every answer and print ranking, scores, counts and penalties. Exit code 1 if one is wrong."""
+    import dokimos
+    from dokimos.cli.output import progress_bar
+
+    with progress_bar("judging") as show:
+        scored = dokimos.score_edition(folder, jobs=jobs, progress=show)
+    _shown(scored, as_json)
+
+
+def publish(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="The folder to write, new or empty.")],
+    jobs: Jobs = None,
+) -> None:
+    """Write pages, results, tables and figures. Exit code 1 if an answer is wrong."""
+    import dokimos
+    from dokimos.cli.output import progress_bar
+
+    with progress_bar("judging") as show:
+        scored = dokimos.publish_edition(folder, out=out, jobs=jobs, progress=show)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    echo(f"{out}/index.html: {len(scored.judged.judgements)} runs, {len(files)} files, {size:.1f} MB")
+    if scored.judged.is_wrong_somewhere:
+        raise typer.Exit(1)
+
+
+def _shown(scored: ScoredEdition, as_json: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    with printout("edition score", as_json) as said:
+        said.tables(scored.tables if as_json else ())
+        for one in scored.tables:
+            if one.rows:
+                drawn = Table(title=Text(one.name), title_justify="left")
+                for column in one.columns:
+                    drawn.add_column(column, overflow="fold")
+                for row in one.rows:
+                    drawn.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+                said.shown([drawn])
+        if scored.judged.failed_labels:
+            raise typer.Exit(2)
+        if scored.judged.is_wrong_somewhere:
+            raise typer.Exit(1)

@@ -1,0 +1,229 @@
+"""Instances that are drawn and proven: from families, from random networks, and from networks of the user.
+
+A draw that cannot be made or proven is no draw: nothing leaves here without a label that the checker has
+accepted on its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.draft import Knob, knobs_of
+from dokimos.core.errors import DokimosError
+from dokimos.hunting.file_graph import FileGraph, NoChange, Values, read_graph
+from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.specimen import LabelProver, Specimen
+from dokimos.networks.semantics.exact import Undecided
+from dokimos.runtimes.sessions import replay
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.instance import Instance, LabelledInstance
+from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Signature
+from dokimos.suites.vnnlib.reader import read_vnnlib
+
+#: Prefixes of kinds of draws that are no families.
+RANDOM_NETWORK, MUTATION = "random", "mutated"
+#: Families that draw too slowly for a hunt.
+_SLOW = frozenset(("transformer", "contractive-cnn", "residual", "parity-lock"))
+#: Margins are at least this, and about that share of the range of an output.
+_LEAST, _SHARE = Fraction(1, 64), 0.1
+_SAMPLES = 256
+_CHOICES_OF_DISGUISE: tuple[tuple[str, ...], ...] = ((), (), (), ("permute",), ("scale",), ("duplicate",))
+ERRORS = (DokimosError, NoChange, Undecided, ValueError, OverflowError, IndexError, ArithmeticError)
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """What may be drawn: a family in one of its shapes, a random network, or a mutation of the user's."""
+
+    family: str
+    shape: str = ""
+
+    @property
+    def name(self) -> str:
+        """The kind in one word."""
+        return f"{self.family}/{self.shape}" if self.shape else self.family
+
+
+def kinds(given: Sequence[SuiteEntry] = ()) -> tuple[Kind, ...]:
+    """All kinds of draws."""
+    found = [Kind(RANDOM_NETWORK, name) for name in RANDOM]
+    for family in sorted(CONSTRUCTIONS):
+        if family in _SLOW:
+            continue
+        named = [knob for knob in knobs_of(CONSTRUCTIONS[family].knobs_class) if knob.options]
+        found += [Kind(family, option) for option in named[0].options] if named else [Kind(family)]
+    found += [Kind(MUTATION, entry.name) for entry in given]
+    return tuple(found)
+
+
+def draw(kind: Kind, rng: np.random.Generator, given: Sequence[SuiteEntry]) -> list[LabelledInstance]:
+    """Proven instances of this kind; none if this draw comes to nothing."""
+    try:
+        if kind.family == RANDOM_NETWORK:
+            graph = RANDOM[kind.shape](rng).graph().folded().tidied()
+            return list(_asked_about(graph, _random_box(graph, rng), rng, kind.name))
+        if kind.family == MUTATION:
+            return list(_mutated(next(one for one in given if one.name == kind.shape), rng))
+        return _of_family(kind, rng)
+    except ERRORS:
+        return []
+
+
+# Families with random knobs
+
+
+def _of_family(kind: Kind, rng: np.random.Generator) -> list[LabelledInstance]:
+    construction = CONSTRUCTIONS[kind.family]
+    knobs: dict[str, Any] = {}
+    for knob in knobs_of(construction.knobs_class):
+        if (
+            knob.options
+            and kind.shape in knob.options
+            and not any(k in knobs for k in ("variant", "shape"))
+        ):
+            knobs[knob.name] = kind.shape
+        elif rng.random() < 0.5:
+            knobs[knob.name] = _value(knob, rng)
+    disguise = _CHOICES_OF_DISGUISE[int(rng.integers(len(_CHOICES_OF_DISGUISE)))]
+    for ways in dict.fromkeys((disguise, ())):
+        try:
+            made = construction.draw(
+                seed=int(rng.integers(2**31)),
+                timeout_seconds=60.0,
+                disguise=ways,
+                with_twin=True,
+                knobs=knobs,
+            )
+        except ERRORS:
+            continue
+        return list(made.instances)
+    return []
+
+
+def _value(knob: Knob, rng: np.random.Generator) -> Any:
+    """A value of a knob, not far from its default: larger ones cost more than they tell."""
+    if knob.options:
+        return knob.options[int(rng.integers(len(knob.options)))]
+    low, high = max(knob.least, knob.default / 4), min(knob.most, max(knob.default * 1.5, knob.least))
+    drawn = rng.uniform(min(low, high), max(low, high))
+    return round(drawn) if knob.is_integer else float(f"{drawn:.3g}")
+
+
+# Questions about any network, labelled by a witness or by a proof
+
+
+def _random_box(graph: FileGraph, rng: np.random.Generator) -> Box:
+    centre = rng.integers(-8, 9, size=graph.input_size)
+    radius = rng.integers(1, 9, size=graph.input_size) * 2.0 ** -int(rng.integers(0, 5))
+    steps = [(Fraction(int(c), 8), Fraction(float(r)) / 8) for c, r in zip(centre, radius, strict=True)]
+    return Box(tuple(c - r for c, r in steps), tuple(c + r for c, r in steps))
+
+
+def _asked_about(
+    graph: FileGraph, box: Box, rng: np.random.Generator, name: str
+) -> Iterator[LabelledInstance]:
+    """One question that a sample answers `sat`, and one that is proven `unsat`, about the same network."""
+    network = graph.write()
+    lower, upper = (np.array([float(x) for x in end]) for end in (box.lower, box.upper))
+    points = np.vstack([rng.uniform(lower, upper, size=(_SAMPLES, box.size)), _corners(lower, upper, rng)])
+    points = np.clip((np.round(points * 64) / 64), lower, upper).astype(np.float32)
+    outputs = replay(network, points).astype(np.float64)
+    if not np.isfinite(outputs).all():
+        return
+    for is_sat in (True, False):
+        conjunction, best = _conjunction(outputs, rng, is_sat=is_sat)
+        signature = Signature("f", "X", (box.size,), "Y", (outputs.shape[1],))
+        asked = Property((signature,), (Case(box, (conjunction,)),))
+        witness = tuple(Fraction(float(x)) for x in points[best]) if is_sat else None
+        specimen = Specimen(graph, asked, witness)
+        prover = LabelProver(_LEAST / 2, is_float32=False)
+        labelled = prover.proven(specimen)
+        if labelled is not None:
+            yield _named(labelled, name)
+
+
+def _corners(lower: Values, upper: Values, rng: np.random.Generator) -> Values:
+    return np.where(rng.random((64, len(lower))) < 0.5, lower, upper)
+
+
+def _conjunction(outputs: Values, rng: np.random.Generator, *, is_sat: bool) -> tuple[Conjunction, int]:
+    """Constraints that the samples meet at one point, or that none of them comes near."""
+    count = outputs.shape[1]
+    first = int(rng.integers(count))
+    row = np.zeros(count)
+    row[first] = float(rng.choice([-1.0, 1.0]))
+    if count > 1 and rng.random() < 0.3:
+        row[(first + 1) % count] = -row[first]
+    values = outputs @ row
+    span = float(values.max() - values.min())
+    away = max(float(_LEAST), _SHARE * span * float(rng.choice([0.5, 1.0, 3.0])))
+    best = int(np.argmin(values))
+    bound = float(values[best]) + (away if is_sat else -away)
+    terms = tuple((j, Fraction(float(c))) for j, c in enumerate(row) if c)
+    constraints = [Linear((), terms, Fraction(round(bound * 1024), 1024))]
+    if is_sat and count > 1 and rng.random() < 0.3:
+        other = (first + 1) % count
+        limit = Fraction(round((float(outputs[best, other]) + away) * 1024), 1024)
+        constraints.append(Linear((), ((other, Fraction(1)),), limit))
+    return tuple(constraints), best
+
+
+def _named(labelled: LabelledInstance, family: str) -> LabelledInstance:
+    instance: Instance = labelled.instance
+    name = f"{family.replace('/', '-')}-{instance.name.rpartition('-')[2]}"
+    return replace(labelled, instance=replace(instance, name=name, family=family.partition("/")[0]))
+
+
+# Networks that the user gives, changed
+
+
+def _mutated(entry: SuiteEntry, rng: np.random.Generator) -> Iterator[LabelledInstance]:
+    """The network with one change, and questions about it on the given box, or on one near it."""
+    instance = entry.read_instance()
+    graph = read_graph(instance.network_file).folded().tidied()
+    box = read_vnnlib(instance.property_file, file=entry.name).cases[0].box
+    way = int(rng.integers(4))
+    if way < 3:
+        graph = (_rounded, _rescaled, _doubled)[way](graph, rng)
+    if rng.random() < 0.5:
+        box = _moved(box, rng)
+    yield from _asked_about(graph, box, rng, f"{MUTATION}/{entry.name}")
+
+
+def _rounded(graph: FileGraph, rng: np.random.Generator) -> FileGraph:
+    """Weights with fewer bits."""
+    unit = 2.0 ** -int(rng.integers(2, 9))
+    return graph.with_constants(
+        {name: (np.round(values / unit) * unit).astype(values.dtype) for name, values in graph.floats()}
+    )
+
+
+def _rescaled(graph: FileGraph, rng: np.random.Generator) -> FileGraph:
+    """Every tensor of weights times a power of two of its own."""
+    return graph.with_constants(
+        {n: (v * 2.0 ** int(rng.integers(-8, 5))).astype(v.dtype) for n, v in graph.floats()}
+    )
+
+
+def _doubled(graph: FileGraph, rng: np.random.Generator) -> FileGraph:
+    """The output added to itself: every path is there twice."""
+    last = graph.nodes[-1]
+    node = replace(last, op="Add", inputs=("once", "once"), attributes={})
+    return replace(graph, nodes=(*graph.nodes[:-1], replace(last, output="once"), node))
+
+
+def _moved(box: Box, rng: np.random.Generator) -> Box:
+    """A box of another size around another point."""
+    found = []
+    for a, b in zip(box.lower, box.upper, strict=True):
+        width = max(b - a, Fraction(1, 16)) * Fraction(int(rng.integers(1, 5)), 4)
+        start = a + (b - a) * Fraction(int(rng.integers(-4, 5)), 8)
+        grid = Fraction(round(start * 256), 256)
+        found.append((grid, grid + Fraction(max(1, round(width * 256)), 256)))
+    return Box(tuple(a for a, _ in found), tuple(b for _, b in found))

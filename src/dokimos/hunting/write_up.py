@@ -1,0 +1,289 @@
+"""What is left of a reduction: a folder that shows the wrong answer to whoever makes the tool."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.settings import RunSettings
+from dokimos.core import strict_json
+from dokimos.core.errors import DokimosError
+from dokimos.core.files import write_whole
+from dokimos.core.readable import exact_number, printable
+from dokimos.hunting.causes import Cause
+from dokimos.hunting.network_formula import formula
+from dokimos.hunting.specimen import Specimen
+from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.judging.written_points import write_witness
+from dokimos.suites.instance import Label, LabelledInstance
+from dokimos.suites.suite_files import files_of
+from dokimos.suites.vnnlib.model import Point
+from dokimos.suites.vnnlib.writer import exact_decimal
+from dokimos.verifiers.base import Query, Verifier, log_tail
+from dokimos.verifiers.execution.process import run_limited
+from dokimos.verifiers.script_guard import allowed_environment, room_for
+
+#: The names of the files of a folder.
+NETWORK, PROPERTY, TRUTH, QUERY = "network.onnx", "property.vnnlib", "truth.json", "query.py"
+FORMULA, POINT, ISSUE, FINDING = "formula.txt", "counterexample", "issue.md", "finding.json"
+_SHOWN = 12
+MOST_LINES = 20
+
+
+class FindingForm(Struct, forbid_unknown_fields=True):
+    """`finding.json`: a finding for programs, and what groups are made by."""
+
+    name: str
+    tool: str
+    version: str
+    wrong: str
+    needed: tuple[str, ...]
+    operators: tuple[str, ...]
+    margin_size: int
+    attack_off: bool
+    node: str
+    margin: str
+    numbers: int
+    before: int
+    asked: int
+    cpu_seconds: float
+    answer: str
+    own_answer: str
+    agrees: bool
+    origin: str = ""
+    schema: int = 1
+
+    @property
+    def cause(self) -> Cause:
+        """The cause."""
+        return Cause(
+            self.tool, self.wrong, self.needed, self.operators, self.margin_size, self.attack_off, self.node
+        )
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A reduction that is done: the question, its proof, its cause, and what it cost.
+
+    `cold` is the answer of a process of its own, `before` how many numbers the network had.
+    """
+
+    specimen: Specimen
+    labelled: LabelledInstance
+    cause: Cause
+    margin: Fraction
+    cold: RunRecord
+    before: int
+    asked: int
+    cpu_seconds: float
+    origin: str = ""
+    own_answer: str = ""
+    agrees: bool = False
+    outputs: tuple[Fraction, ...] = ()
+    onnxruntime: tuple[float, ...] = field(default=())
+
+    @property
+    def form(self) -> FindingForm:
+        """The finding for programs."""
+        cause = self.cause
+        return FindingForm(
+            name=self.labelled.instance.name,
+            tool=cause.tool,
+            version=self.cold.verifier_version,
+            wrong=cause.wrong,
+            needed=cause.needed,
+            operators=cause.operators,
+            margin_size=cause.margin_size,
+            attack_off=cause.attack_off,
+            node=cause.node,
+            margin=str(self.margin),
+            numbers=self.specimen.numbers,
+            before=self.before,
+            asked=self.asked,
+            cpu_seconds=self.cpu_seconds,
+            answer=self.cold.answer.value,
+            own_answer=self.own_answer,
+            agrees=self.agrees,
+            origin=self.origin,
+        )
+
+
+def exact_values(labelled: LabelledInstance) -> Mapping[str, Any]:
+    """The outputs at the witness, exactly and in onnxruntime; nothing where there is no witness."""
+    truth = labelled.truth
+    if truth is None or truth.witness is None:
+        return {}
+    instance = labelled.instance
+    question = Question(instance.network_file, instance.property_file, instance.name)
+    shown = replay_witness(question, truth.witness).shown
+    if shown is None:
+        return {}
+    _, replay = shown
+    agrees = replay.violates_in_onnxruntime or not replay.witness_in_float32
+    return {
+        "outputs": replay.exact_outputs,
+        "onnxruntime": replay.onnxruntime_outputs,
+        "agrees": agrees,
+    }
+
+
+def ask_by_itself(verifier: Verifier, folder: Path, settings: RunSettings) -> str:
+    """What `query.py` prints when the tool's own interpreter runs it in its folder."""
+    program = verifier.program(settings.limits(60.0).wall_seconds)
+    if program is None:
+        return ""
+    (place := folder / "own").mkdir(exist_ok=True)
+    limits, log = settings.limits(60.0), folder / "own.log"
+    for name in (NETWORK, PROPERTY, QUERY):
+        write_whole(place / name, (folder / name).read_bytes(), what="a copy")
+    query = Query(
+        name="own",
+        network_file=(place / NETWORK).absolute(),
+        property_file=(place / PROPERTY).absolute(),
+        folder=place.absolute(),
+        wall_seconds=limits.wall_seconds,
+        memory_bytes=limits.memory_bytes,
+        trust=settings.trust,
+    )
+    invocation = verifier.command(query)
+    passed = allowed_environment(verifier.variables, settings.pass_env)
+    run_limited(
+        (invocation.command[0], QUERY),
+        limits=limits,
+        log=log,
+        cwd=place.absolute(),
+        environment={**passed, "TMPDIR": str(place.absolute()), **invocation.environment},
+        cancel=threading.Event(),
+        room=room_for(verifier, invocation, limits, trust=settings.trust),
+    )
+    said = log_tail(log, characters=2000)
+    for path in (*place.iterdir(), log):
+        path.unlink(missing_ok=True)
+    place.rmdir()
+    return said
+
+
+def write_files(folder: Path, reduced: Reduced, verifier: Verifier, settings: RunSettings) -> None:
+    """The two files, the proof, the program that asks, and the formula."""
+    folder.mkdir(parents=True, exist_ok=True)
+    specimen, labelled = reduced.specimen, reduced.labelled
+    write_whole(folder / NETWORK, specimen.network, what="the network")
+    write_whole(folder / PROPERTY, specimen.property_text, what="the property")
+    if (truth := files_of(labelled).truth) is not None:
+        write_whole(folder / TRUTH, truth, what="the truth file")
+    program = verifier.program(settings.limits(60.0).wall_seconds)
+    if program is not None:
+        write_whole(folder / QUERY, program, what="the program")
+    if specimen.witness is not None:
+        text = write_witness(specimen.witness, reduced.onnxruntime)
+        write_whole(folder / POINT, text, what="the point")
+    if text := formula_of(specimen):
+        write_whole(folder / FORMULA, text, what="the formula")
+
+
+def write_issue(folder: Path, reduced: Reduced) -> None:
+    """`issue.md`, and `finding.json` for programs."""
+    write_whole(folder / ISSUE, issue_text(reduced), what="the text of the issue")
+    write_whole(folder / FINDING, strict_json.write(reduced.form), what="the finding")
+
+
+def formula_of(specimen: Specimen) -> str:
+    """The network as a formula, if it is small and can be told so."""
+    try:
+        return formula(specimen.graph)
+    except (DokimosError, ValueError, KeyError, TypeError, RuntimeError):
+        return ""
+
+
+def issue_text(reduced: Reduced) -> str:
+    """A report for the tool's makers, ready to paste."""
+    cause, specimen = reduced.cause, reduced.specimen
+    tool = f"{cause.tool} {reduced.cold.verifier_version}"
+    lines = [f"# {_title(reduced)}", ""]
+    lines += [f"{tool}, Python {platform.python_version()}, {platform.system()} {platform.machine()}.", ""]
+    lines += ["## What it says", "", _what_it_says(reduced), ""]
+    lines += ["## What is true, and why", "", *_what_is_true(reduced), ""]
+    if text := formula_of(specimen):
+        lines += ["The network:", "", "```", text.rstrip(), "```", ""]
+    lines += ["The property:", "", "```", specimen.property_text.rstrip(), "```", ""]
+    lines += ["## How to reproduce", ""]
+    lines += [
+        f"With `{NETWORK}` and `{PROPERTY}` beside it, run `python {QUERY}` where {tool} is installed."
+    ]
+    if reduced.own_answer:
+        lines += ["It prints:", "", "```", printable_lines(reduced.own_answer), "```"]
+    if cause.needed:
+        needed = "; ".join(cause.needed)
+        lines += ["", f"The answer is right as soon as one of these is made neutral: {needed}."]
+    return "\n".join(lines) + "\n"
+
+
+def printable_lines(text: str) -> str:
+    """Text of a tool, without control characters and fences."""
+    return "\n".join(printable(line).replace("```", "'''") for line in text.strip().splitlines())
+
+
+def _title(reduced: Reduced) -> str:
+    cause = reduced.cause
+    about = ", ".join(cause.needed) or ", ".join(cause.operators)
+    if cause.wrong.startswith("crash"):
+        return f"It ends in an error: {cause.wrong.removeprefix('crash: ')}"
+    said = {
+        "wrong-unsat": "`unsat` although there is a counterexample",
+        "wrong-sat": "`sat` although there is none",
+        "bad-witness": "`sat` with a point that is no counterexample",
+    }
+    return f"{said.get(cause.wrong, cause.wrong)} ({about})"
+
+
+def _what_it_says(reduced: Reduced) -> str:
+    cold = reduced.cold
+    said = f"`{cold.answer.value}`"
+    if cold.witness is not None:
+        said += f" with the point {_point(cold.witness)}"
+    if reduced.cause.attack_off:
+        said += ", with its own attack switched off"
+    if cold.detail and not cold.answer.decides:
+        said += f":\n\n```\n{printable_lines(cold.detail)}\n```"
+    return f"{said}."
+
+
+def _what_is_true(reduced: Reduced) -> list[str]:
+    witness, truth = reduced.specimen.witness, reduced.labelled.truth
+    if truth is None:
+        return ["The files are read and run by onnxruntime; an error is not an answer."]
+    if truth.label is Label.UNSAT:
+        kind = truth.certificate.kind
+        return [
+            f"`unsat`: no input of the box satisfies the property, by at least {_number(reduced.margin)}. "
+            f"The proof (kind `{kind}`) is in `{TRUTH}`; `dokimos check` checks it in exact arithmetic."
+        ]
+    assert witness is not None
+    outputs = ", ".join(f"Y_{j} = {_number(y)}" for j, y in enumerate(reduced.outputs[:_SHOWN]))
+    computed = ", ".join(f"{y!r}" for y in reduced.onnxruntime[:_SHOWN])
+    return [
+        f"`sat`: at {_point(witness)}, which is in the box, the exact outputs are {outputs}. "
+        f"onnxruntime computes {computed}. Every constraint holds there with at least "
+        f"{_number(reduced.margin)} to spare."
+    ]
+
+
+def _point(point: Point) -> str:
+    shown = ", ".join(f"X_{i} = {_number(x)}" for i, x in enumerate(point[:_SHOWN]))
+    return shown + (f", … ({len(point) - _SHOWN} more)" if len(point) > _SHOWN else "")
+
+
+def _number(value: Fraction) -> str:
+    try:
+        text = exact_decimal(value)
+    except DokimosError:
+        return exact_number(value).short
+    return text if len(text) <= 24 else exact_number(value).short
