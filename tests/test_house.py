@@ -151,8 +151,8 @@ LIMITS = {
     # the knobs of the published grid (350); graph networks (180); suites of suites (100); editions of a
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
     # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on (250).
-    "lines of code": (0, 69_000),
-    "modules": (0, 464),
+    "lines of code": (0, 69_200),
+    "modules": (0, 465),
     "import lines in percent": (0, 10.5),
     "rooms": (0, 17),
     # A hunt draws, proves, asks and judges: it imports from ten rooms.

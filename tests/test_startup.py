@@ -20,11 +20,9 @@ HEAVY = (
     "rich",
 )
 PROGRAM = """
-import sys
-from dokimos.cli import main
-sys.argv = ["dokimos", *sys.argv[1:]]
+import runpy, sys
 try:
-    main()
+    runpy.run_module("dokimos", run_name="__main__")
 finally:
     print(*sys.modules, file=sys.stderr)
 """
