@@ -16,8 +16,7 @@ from pathlib import Path
 from tree_cost import measured
 
 import dokimos
-from dokimos.constructions.generation import with_seeds
-from dokimos.constructions.recipes import shipped_recipe
+from dokimos.constructions.recipes import shipped_recipe, with_seeds
 from dokimos.suites.folder import Suite
 
 JOBS = 2

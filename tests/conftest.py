@@ -36,7 +36,7 @@ seed = 3
 timeout_seconds = 5
 [[draw]]
 family = "exclusive-pairs"
-knobs = { inputs = 20, pairs = 2 }
+knobs = { inputs = 20, pairs = 1 }
 [[draw]]
 family = "paired-bias"
 knobs = { size = 5, depth = 0, pairs = 2 }

@@ -16,7 +16,7 @@ PAIR = """\
 seed = 3
 [[draw]]
 family = "exclusive-pairs"
-knobs = { inputs = 20, pairs = 2 }
+knobs = { inputs = 20, pairs = 1 }
 """
 PEOPLE = """\
 import numpy as np

@@ -18,7 +18,7 @@ seed = {seed}
 timeout_seconds = 5
 [[draw]]
 family = "exclusive-pairs"
-knobs = {{ inputs = 20, pairs = 2 }}
+knobs = {{ inputs = 20, pairs = 1 }}
 """
 
 

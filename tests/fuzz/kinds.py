@@ -757,8 +757,14 @@ def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
 
 
 def false_at(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
-    """The same of a witness, which is the first of the points."""
-    return f"a side is {about(drawn.exact[0])} there" if drawn.exact and drawn.exact[0] > bound else ""
+    """The same of a witness, which is the first of the points: a side is surely above the bound there."""
+    try:
+        value = evaluate(drawn.network, drawn.points[0])
+    except Undecided:
+        return ""
+    ends = (value.upper, value.lower)
+    least = max(side.at(drawn.points[0], lambda j, up: ends[up][j]) for side in drawn.sides)
+    return f"a side is {about(least)} there" if least > bound else ""
 
 
 @dataclass

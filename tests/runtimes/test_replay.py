@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.runtimes.sessions import Replayer, replay
+from dokimos.runtimes.sessions import Replayer, live_part, load_session, replay, run_session
 from tests.networks.building import Builder
 from tests.networks.graphs import ONE_OF_EACH, models, numbers
 from tests.shared import SHARED
@@ -218,3 +218,19 @@ def test_published_networks_are_batched() -> None:
         alone = np.concatenate([replayer(point[None]) for point in points])
         assert np.allclose(found, alone, rtol=1e-3, atol=1e-4)
         assert replayer._batched is not None
+
+
+def test_nodes_that_nothing_depends_on_are_not_run() -> None:
+    """A Conv of no channels, of which onnxruntime never comes back, beside a ReLU."""
+    builder = Builder((1, 2), opset=17)
+    none = builder.add("Slice", "x", *(builder.integers([k]) for k in (0, 0, 1)))
+    shape = builder.integers([2, 0, 3])
+    weights = builder.constant(np.zeros((6, 0, 2), np.float32))
+    builder.add("Conv", builder.add("Reshape", none, shape, allowzero=1), weights, group=3)
+    content = builder.model(builder.add("Relu", "x")).SerializeToString()
+    live = live_part(content)
+    assert live is not None
+    assert [node.op_type for node in onnx.load_model_from_string(live).graph.node] == ["Relu"]
+    assert live_part(live) is None
+    found = run_session(load_session(content, "n"), np.array([[-1.0, 2.0]], np.float32), "n")
+    assert found.tolist() == [[0.0, 2.0]]

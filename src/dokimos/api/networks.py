@@ -87,7 +87,7 @@ def evaluate(
 
     >>> outputs = dokimos.evaluate(dokimos.read_suite("tiny").entries[0].network_path, [0.25] * 20)
     >>> outputs.is_exact, [round(float(value), 4) for value in outputs.lower]
-    (True, [0.0005, 0.1758, -0.0005])
+    (True, [0.0005, 0.3472, -0.0005])
     """
     read = network if isinstance(network, Network) else read_network(network)
     return exact.evaluate(read, exact_point(point), relative_width=relative_width, max_bits=max_bits)

@@ -1,4 +1,4 @@
-"""The checker: one file for each kind of proof, short enough to read in one sitting.
+"""The checker: the kinds of proof, and what they share.
 
 It reads the same files as the verifier and nothing else; it imports no construction, no torch and no
 onnxruntime. The entry point is `check`.

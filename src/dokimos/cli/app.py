@@ -87,7 +87,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "generate": Entry(
             "Make instances with proven labels: a family, or a suite.",
             "generate:generate",
-            "generate exclusive-pairs --pairs 2 --inputs 4 --out pairs",
+            "generate exclusive-pairs --pairs 1 --inputs 20 --out pairs",
             _KNOBS,
         ),
         "hide": Entry(

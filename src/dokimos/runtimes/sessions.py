@@ -322,7 +322,8 @@ def _messages(root: Message) -> Iterator[Message]:
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     """An onnxruntime session on one CPU thread, each node as it is in the file unless `optimised`.
 
-    Raises UnreadableFile if onnxruntime cannot load the network.
+    Nodes that no output depends on are loaded, but not run. Raises UnreadableFile if onnxruntime cannot
+    load the network.
     """
     expect_one_file(content, name)
     import onnxruntime
@@ -336,9 +337,36 @@ def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
         _limit_memory()
         options.add_session_config_entry("session.use_env_allocators", "1")
     try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        live = live_part(content)
+        return (
+            session
+            if live is None
+            else onnxruntime.InferenceSession(live, options, providers=["CPUExecutionProvider"])
+        )
     except Exception as problem:  # onnxruntime's errors share no base class of their own
         raise UnreadableFile(name, f"onnxruntime cannot load it: {reason_of(problem)}.") from None
+
+
+def live_part(content: bytes) -> bytes | None:
+    """The network with only the nodes that an output depends on; None if these are all.
+
+    onnxruntime runs the others too, and does not come back from some, as a Conv of no channels.
+    """
+    model = onnx.load_model_from_string(content)
+    nodes, needed = list(model.graph.node), {each.name for each in model.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if any(each.type in (each.GRAPH, each.GRAPHS) for each in node.attribute):
+            return None  # it may read tensors that are not among its inputs
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(node.input)
+    if len(kept) == len(nodes):
+        return None
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(kept))
+    return bytes(model.SerializeToString())
 
 
 @cache

@@ -1,1 +1,1 @@
-"""One file for each kind of proof."""
+"""The kinds of proof, but for `linear`."""
