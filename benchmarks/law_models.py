@@ -2,6 +2,7 @@
 
     python benchmarks/law_models.py              # all models whose libraries are installed
     python benchmarks/law_models.py --only hist --tests 1000000
+    python benchmarks/law_models.py --seconds 60 --tests 100000
     python benchmarks/law_models.py --broken     # settings that break the monotonicity that was asked for
 
 A law that is proven is tested with draws from the ranges as well: a violation there is a wrong proof, and
@@ -104,6 +105,16 @@ def models() -> dict[str, tuple[str, Callable[[], Any]]]:
         "perceptron": (
             "two",
             piped(scale, of("sklearn.neural_network", "MLPClassifier", hidden_layer_sizes=(8,))),
+        ),
+        "least squares": ("number", of(linear, "LinearRegression")),
+        "lasso": ("number", piped(scale, of(linear, "Lasso", alpha=0.01))),
+        "poisson": ("number", piped(scale, of(linear, "PoissonRegressor"))),
+        "perceptron number": (
+            "number",
+            piped(
+                scale,
+                of("sklearn.neural_network", "MLPRegressor", hidden_layer_sizes=(8,), max_iter=500),
+            ),
         ),
         "scaled tree": ("two", piped(scale, of(trees, "DecisionTreeClassifier", max_depth=6))),
         "scaled hist": ("number", piped(scale, of(ensembles, hist, monotonic_cst=up))),

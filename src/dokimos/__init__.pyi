@@ -9,6 +9,11 @@ from dokimos.api.counterexamples import assess_hiding as assess_hiding
 from dokimos.api.counterexamples import attack as attack
 from dokimos.api.counterexamples import hide as hide
 from dokimos.api.counterexamples import hide_soundness as hide_soundness
+from dokimos.api.database import ExportedLabels as ExportedLabels
+from dokimos.api.database import FoundLabels as FoundLabels
+from dokimos.api.database import add_labels as add_labels
+from dokimos.api.database import export_labels as export_labels
+from dokimos.api.database import find_labels as find_labels
 from dokimos.api.editions import ScoredEdition as ScoredEdition
 from dokimos.api.editions import init_edition as init_edition
 from dokimos.api.editions import publish_edition as publish_edition

@@ -3,11 +3,11 @@
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its place in the order, and the CPU seconds of
 the answers until then. Sound forms run on all instances. SORT is misreader, bounder, attacker or truster;
-all of them unless given. An attacker has two rows: with its attack, and with its attack off; it is asked
+all of them unless given. An attacker has two columns: with its attack, and with its attack off; it is asked
 only where there is a counterexample, since it replays what it says and can be wrong nowhere else. SUITE is
 the name of a shipped suite, or a folder with the name of one.
 
-What was answered is kept in --records FILE, a line each, so that an interrupted command goes on where it
+What was answered is kept in --records FILE, a line each, so that an interrupted command continues where it
 stopped. With --every, each bug runs on every instance that is labelled `sat` instead: on how many of them
 it is caught, and which the others are; --bug chooses bugs by name.
 """
@@ -69,23 +69,25 @@ def rows(bugs: tuple[PlantedVerifier, ...], suites: Suites, outcomes: Outcomes) 
 
 
 def attacker_rows(bugs: tuple[PlantedVerifier, ...], suites: Suites, outcomes: Outcomes) -> None:
-    """Print the table of the attackers, each with its attack on and off."""
-    print(f"| `planted=` | what it does | attack | {' | '.join(suites)} |")
-    print("|---|---|---|" + "---|" * len(suites))
+    """Print the table of the attackers, each with its attack on and off; the first has no bug."""
+    columns = [(name, attacks) for name in suites for attacks in (True, False)]
+    titles = [f"{name}, attack {'on' if attacks else 'off'}" for name, attacks in columns]
+    print(f"| `planted=` | what it does | {' | '.join(titles)} |")
+    print("|---|---|" + "---|" * len(columns))
     for bug in bugs:
         assert isinstance(bug, Attacker)
-        for attacks in (True, False):
+        cells = []
+        for name, attacks in columns:
             asked = replace(bug, attacks=attacks)
-            found = {name: hunt(asked, entries, outcomes) for name, entries in suites.items()}
-            if bug.is_sound and (wrong := [name for name, each in found.items() if each.caught_by]):
-                sys.exit(f"{bug.name} has no bug, and is wrong on {', '.join(wrong)}")
-            cells = [left(asked, own, outcomes) for own in suites.values()] if bug.is_sound else []
-            told = f"`{bug.name}` | {bug.about} | on" if attacks else "| | off"
-            print(f"| {told} | {' | '.join(cells or map(cell, found.values()))} |", flush=True)
+            found = hunt(asked, suites[name], outcomes)
+            if bug.is_sound and found.caught_by is not None:
+                sys.exit(f"{bug.name} has no bug, and is wrong on {found.caught_by.instance} of {name}")
+            cells.append(left(asked, suites[name], outcomes) if bug.is_sound else cell(found))
+        print(f"| `{bug.name}` | {bug.about} | {' | '.join(cells)} |", flush=True)
 
 
 def left(sound: Attacker, entries: tuple[SuiteEntry, ...], outcomes: Outcomes) -> str:
-    """How many counterexamples the attack leaves to the proofs; without it, how many splits find."""
+    """How many counterexamples it finds: with its attack, and without it by splits."""
     found = [attempt.answer.decides for attempt in attempts(sound, entries, outcomes)]
     return f"finds {sum(found)} of {len(found)}"
 

@@ -27,6 +27,7 @@ SESSIONS = {
     "attacks": ("attack", "hide", "assess_hiding", "hide_soundness"),
     "audits": ("audit",),
     "editions": ("init_edition", "read_edition", "run_edition", "score_edition", "publish_edition"),
+    "database": ("add_labels", "find_labels", "export_labels"),
     "configuration": ("init_config", "read_config"),
     "suites": (
         "read_suite",

@@ -39,11 +39,11 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 8858
+MOST_LINES_IN_ALL = 8941
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 6105
+MOST_LINES_FOR_ONE_KIND = 6172
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -67,6 +67,7 @@ def test_labels_are_looked_for_where_nothing_checks_an_answer(
     monkeypatch.setattr(
         "dokimos.judging.audit.published_answers.SETTLING_RULES", frozenset()
     )  # it would be an easy one
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     folder = write_benchmark(tmp_path / "bench")
     tools = {"right": [("one", "sat", CORNER)], "bold": [("two", "unsat", None)]}
     results = write_results(tmp_path / "results", "bench", tools)
@@ -76,6 +77,14 @@ def test_labels_are_looked_for_where_nothing_checks_an_answer(
     assert "labelling 1/1: net__two: unsat" in ran.err, "`one` is settled by its witness"
     assert [path.name for path in (folder / "truth").iterdir()] == ["net__two.json"]
     assert "unchecked" not in dokimos("judge", tmp_path / "campaign").out
+    # The database has it, under what the instance means, with what was answered; another folder is joined.
+    kept = json.loads(dokimos("db", "find", "--unsat", "--benchmark", "bench", "--json").out)
+    (one,) = kept["tables"]["labels"] if "tables" in kept else kept["labels"]
+    assert (one["label"], one["instance"], one["answers"]) == ("unsat", "net__two", 1)
+    other = write_benchmark(tmp_path / "elsewhere")
+    made = dokimos("db", "export", other, "--unsat", "--years", "2025", "--suite", tmp_path / "proven")
+    assert "1 instance, each label proven again" in made.out
+    assert dokimos("check", tmp_path / "proven").code == 0
     assert dokimos("audit", folder, "--label", "5s").code == 2
 
 

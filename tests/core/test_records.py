@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,3 +54,22 @@ def test_cells_are_plain() -> None:
         "place": "a/b",
         "count": 3,
     }
+
+
+def test_a_log_has_the_table_and_the_numbers_of_a_single_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: dict[str, Any] = {}
+    fake = SimpleNamespace(
+        log_table=lambda columns, name: logged.update({name: columns}),
+        log_metric=lambda name, value: logged.update({name: value}),
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    Cities(("Ur",)).log()
+    assert logged == {
+        "dokimos.json": {"name": ["Ur"], "length": ["2"], "note": [""]},
+        "dokimos.length": 2.0,
+    }
+    Cities(("Ur", "Rome")).log("two")
+    assert "two.length" not in logged and logged["two.json"]["name"] == ["Ur", "Rome"]
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(InputError, match="needs mlflow"):
+        Cities(()).log()

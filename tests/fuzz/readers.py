@@ -37,7 +37,9 @@ from dokimos.constructions.data.catalogue import load_data
 from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.recipes import parse_recipe, with_seeds
 from dokimos.core.errors import DokimosError
+from dokimos.core.strict_json import write
 from dokimos.judging.baselines import read_baseline
+from dokimos.judging.label_one import OpenForm, read_open_form
 from dokimos.judging.published_results import import_results
 from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.data_frames import read_csv_table
@@ -72,6 +74,7 @@ from dokimos.suites.vnnlib.writer import write_vnnlib2
 from dokimos.verifiers.execution.limits import Limits, Termination
 from dokimos.verifiers.result_file import read_result, read_verdict
 from tests.corpus.make_certificates import CORPUS
+from tests.engine.test_open_cover import ended, kept_of
 from tests.fuzz.mutators import (
     Change,
     change_assignment,
@@ -457,6 +460,19 @@ def suite_file(name: str) -> list[bytes]:
     return [(suite() / name).read_bytes()]
 
 
+def read_any_open(path: Path, _: int) -> None:
+    """A search that is open, which goes on from there for a moment."""
+    form = read_open_form(path)
+    ended("units" if form.search is None or not form.search.cuts_inputs else "inputs", 1, form.search)
+
+
+def open_forms() -> list[bytes]:
+    return [
+        write(OpenForm("0" * 64, "1" * 64, "0", 2.0, "why", 0.25, -0.5, kept_of(mode))).encode()
+        for mode in ("inputs", "units")
+    ]
+
+
 def read_any_baseline(path: Path, number: int) -> None:
     str(read_baseline(path).expected)
 
@@ -587,6 +603,7 @@ READERS: dict[str, Reader] = {
     "proof": Reader("older.json", read_any_proof, JSON, lambda: list(saved()), deep_json),
     "suite": Reader("suite.json", read_any_table, JSON, lambda: suite_file("suite.json"), deep_json),
     "baseline": Reader("baseline.json", read_any_baseline, JSON, lambda: [BASELINE], deep_json),
+    "open": Reader("open.json", read_any_open, JSON, open_forms, deep_json),
     "published": Reader("results.csv", read_any_published, TEXT, lambda: [PUBLISHED]),
     "instances": Reader("instances.csv", read_any_instances, TEXT, instance_tables),
     "records": Reader("people.csv", read_any_records, TEXT, lambda: TABLES),

@@ -60,6 +60,8 @@ def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_p
     )
     metadata = json.loads((folder / "croissant.json").read_text())
     assert metadata["name"] == "Bench" and metadata["distribution"][0]["sha256"] == sums["labels.csv"]
+    assert metadata["rai:dataBiases"][0].startswith("By label: 2 sat, 2 unsat.")
+    assert metadata["citeAs"] == "A. Author, B. Büthor. Bench, version 1.0."
     assert 'name: "B. Büthor"' in (folder / "CITATION.cff").read_text()
     card = (folder / "README.md").read_text()
     listed = {path.split("/")[0] for path in found} - {"README.md"}

@@ -35,7 +35,7 @@ from dokimos.judging.edition import (
 )
 from dokimos.judging.edition import read_edition as _read_edition
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns, judge_campaigns
-from dokimos.reports.edition_page import tool_card, write_site
+from dokimos.reports.edition_page import write_site
 from dokimos.reports.edition_tables import EditionFindings, edition_figures, edition_tables, table_texts
 from dokimos.reports.layout.render import drawing_style
 from dokimos.suites.folder import benchmark_folders, benchmark_name
@@ -243,3 +243,23 @@ def publish_edition(
             shutil.copyfile(source / name, place / name)
     shutil.copytree(source / RESULTS, place / RESULTS)
     return scored
+
+
+# The card of a tool
+
+
+def tool_card(tool: EditionTool, verifier: Verifier) -> str:
+    """A card in Markdown: what the tool is, how it is called, and what it claims."""
+    facts = {
+        "version": verifier.version() or "not installed here",
+        "licence": tool.licence or "not stated",
+        "how it is called": f"--verifier {tool.verifier}",
+        "semantics that it claims": tool.semantics or "not stated",
+        "kinds of evidence": ", ".join(style.value for style in verifier.styles),
+        "operators that it does not read": verifier.unread_operators or "not known",
+        "VNN-LIB 2.0": "read" if verifier.reads_vnnlib2 else "converted to 1.0 for it",
+        "limitations": verifier.limitations or "none stated",
+        "address": tool.address or "not stated",
+    }
+    lines = [f"# {tool.name}", "", *(f"- **{name}**: {said}" for name, said in facts.items()), ""]
+    return "\n".join(lines)

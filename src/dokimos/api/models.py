@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from dokimos.constructions.data.brackets import Accuracy, measure_accuracy
 from dokimos.constructions.data.catalogue import NAMES, load_data, named_data, training_parts
 from dokimos.constructions.data.classifier import read_classifier
 from dokimos.constructions.data.data_set import KNOWN, NONE, parse_normalisation
 from dokimos.constructions.data.packages import fetch_together
-from dokimos.constructions.data.property_suites import RecordOutcome, make_suite
+from dokimos.constructions.data.property_suites import RecordOutcome, join_suites, make_suite
 from dokimos.constructions.data.reference_networks import (
     TrainingSettings,
     TrainSettings,
     find_architecture,
 )
 from dokimos.constructions.data.wishes import PropertySettings, wishes_of
-from dokimos.core.files import write_whole
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_new_or_empty, write_whole
+from dokimos.core.inputs import as_paths
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.engine.attacks.base import Budget
 from dokimos.laws.conversion import ConvertedModel, convert_trees
-from dokimos.suites.folder import Suite
+from dokimos.suites.folder import Suite, read_suite, read_suite_file
+from dokimos.suites.instance import sha256
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class PropertySuite(Brief):
 
 def make_properties(
     style: str,
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     data: str | Path,
     *,
     out: str | Path,
@@ -115,15 +120,23 @@ def make_properties(
     lists, or your own file or folder. `epsilon` is in the units of the data. A label is written only if it
     is proven: `unsat` with a certificate, `sat` with a witness.
 
+    Several models, each perhaps with its own count as in `"resnet4b.onnx:24"`, make one suite together;
+    `count` is for each of the others, and a budget for all of them.
+
     >>> model = "nets/digits-fc.onnx"
     >>> made = dokimos.make_properties("radius", model, "digits", out="x", epsilon=0.001, count=2)
     >>> dict(made.labels), dokimos.check("x").is_proven
     ({'unsat': 2}, True)
     """
     more = settings or PropertySettings()
+    models = [_counted(given, count) for given in as_paths(model, none="There is no model; give one.")]
+    if len(models) > 1:
+        drawn = {"epsilon": epsilon, "seed": seed}
+        return _together(style, models, data, Path(out), drawn, more, progress)
+    ((path, count),) = models
     wishes = wishes_of(style, more, epsilon=epsilon, count=count, seed=seed)
     normalise = more.normalise
-    classifier = read_classifier(Path(model), None if normalise is None else parse_normalisation(normalise))
+    classifier = read_classifier(path, None if normalise is None else parse_normalisation(normalise))
     shape = classifier.network.input_shape[1:]
     records = load_data(data, shape=shape, limits=more.limits, normalisation=classifier.normalisation)
 
@@ -134,6 +147,52 @@ def make_properties(
 
     suite, outcomes = make_suite(classifier, records, Path(out), wishes, show)
     return PropertySuite(suite, outcomes, wishes.timeout_seconds)
+
+
+def _counted(given: Path, count: int | None) -> tuple[Path, int | None]:
+    """A model, and how many records to keep for it."""
+    path, colon, own = str(given).rpartition(":")
+    return (Path(path), int(own)) if colon and own.isdigit() and int(own) else (given, count)
+
+
+def _together(
+    style: str,
+    models: Sequence[tuple[Path, int | None]],
+    data: str | Path,
+    out: Path,
+    drawn: dict[str, Any],
+    settings: PropertySettings,
+    progress: ProgressCallback[RecordOutcome],
+) -> PropertySuite:
+    """A suite for each model, beside `out`, where the same call finds it again; then one of all."""
+    if len({path.name for path, _ in models}) < len(models):
+        raise InputError("Two models have the same name; rename one of them.")
+    expect_new_or_empty(out)
+    asked = repr((style, [(str(p), n) for p, n in models], str(data), drawn, settings))
+    building = out.absolute().parent / f".{out.name}.{sha256(asked.encode())[:12]}.parts"
+    total = sum(count or 0 for _, count in models)
+    made = []
+    for path, count in models:
+        share = count / total if count and all(n for _, n in models) else 1 / len(models)
+        budget = settings.budget_seconds
+        own = replace(settings, budget_seconds=None if budget is None else budget * share)
+        place = building / path.stem
+        if (place / "suite.json").exists():
+            recipe = read_suite_file(place)
+            assert recipe is not None
+            records = tuple(RecordOutcome.read(line) for line in recipe.recipe["records"])
+            suite = read_suite(place)
+            made.append(PropertySuite(suite, records, suite.entries[0].timeout_seconds))
+        else:
+            made.append(
+                make_properties(
+                    style, path, data, out=place, count=count, settings=own, progress=progress, **drawn
+                )
+            )
+    joined = join_suites([one.suite for one in made], out)
+    shutil.rmtree(building, ignore_errors=True)
+    records = tuple(record for one in made for record in one.records)
+    return PropertySuite(joined, records, max(one.timeout_seconds for one in made))
 
 
 # `train`: reference networks for benchmarks from data

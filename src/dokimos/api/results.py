@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites, without_attacks
+from dokimos.api.database import keep_audited
 from dokimos.api.suites import SuiteSource
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.campaigns.job import remove_folder
@@ -401,7 +402,8 @@ def audit(
     label. `not_scored` names tools that took part without being scored; `rules` are the rule sets to score
     by (default: `exact`, those of the results' year, and the newest). With `label_seconds`, `label` spends
     this long looking for the label of each instance with an answer that nothing else confirms or refutes,
-    and writes it to the benchmark's `truth/`. What is missing, unreadable or cannot be judged is a
+    and writes it to the benchmark's `truth/`; all labels then go to the database (`find_labels`), with what
+    each tool answered. What is missing, unreadable or cannot be judged is a
     finding, and the rest is examined; files larger than `most_bytes` are too large. `jobs` is the number
     of processes. If interrupted, the same call continues reading the results where it stopped.
 
@@ -447,6 +449,8 @@ def _audited(
     answers = replace(answers, suites=suites)
     unread = answers.read(results, not_scored=not_scored)
     judged = answers.judged(findings, label_seconds)
+    if label_seconds is not None:
+        keep_audited(judged)
     return Audit((*findings, *unread, *lint_published(judged)), names, judged)
 
 

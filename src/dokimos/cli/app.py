@@ -196,6 +196,18 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             "profile quick --samples 100",
         ),
         "audit": Entry("Report what is wrong with a benchmark.", "audit:audit", "audit quick"),
+        "db": Entry(
+            "Keep labels by what instances mean; find and export them.",
+            commands={
+                "add": Entry("Keep the labels of suites.", "database:add", "db add quick"),
+                "find": Entry("List labels.", "database:find", "db find --unsat --operators Relu"),
+                "export": Entry(
+                    "Write a suite of labelled instances on this disk.",
+                    "database:export",
+                    "db export quick --unsat --suite proven",
+                ),
+            },
+        ),
         "show": Entry(
             "Show everything that is known about one instance.", "show:show", "show net.onnx net.vnnlib"
         ),

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from dokimos.api.models import PropertySuite
 
 
-Model = Annotated[Path, typer.Option(help="The network (.onnx).")]
+Model = Annotated[
+    list[Path],
+    typer.Option(
+        help="The network (.onnx); repeatable, for one suite of several. With NET.onnx:24, so many records "
+        "for this one."
+    ),
+]
 Data = Annotated[
     str,
     typer.Option(
@@ -137,7 +143,7 @@ def oval(
 
 def _make(
     style: str,
-    model: Path,
+    model: list[Path],
     data: str,
     out: Path,
     timeout: float | None,

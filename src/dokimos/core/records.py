@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from enum import Enum
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,23 @@ class Table:
         except ImportError:
             raise InputError("A frame needs pandas (pip install pandas); `to_records` does not.") from None
         return DataFrame.from_records(self.to_records())
+
+    def log(self, name: str = "dokimos") -> None:
+        """Log the rows as a table of the active MLflow run, with every number of a single row as a metric.
+
+        Raises InputError where mlflow is not installed.
+        """
+        try:
+            mlflow = import_module("mlflow")
+        except ImportError:
+            raise InputError("A log needs mlflow (pip install mlflow); `to_records` does not.") from None
+        records = self.to_records()
+        columns = {key: [_shown(each[key]) for each in records] for key in (records[0] if records else ())}
+        mlflow.log_table(columns, f"{name}.json")
+        if len(records) == 1:
+            for key, value in records[0].items():
+                if isinstance(value, int | float):
+                    mlflow.log_metric(f"{name}.{key}", float(value))
 
     def _repr_html_(self) -> str:
         """The first rows, under what the result says of itself."""

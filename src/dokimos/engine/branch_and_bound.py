@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, prod
@@ -34,7 +33,7 @@ from dokimos.engine.open_cover import (
 )
 from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.pairs import sums_of
-from dokimos.engine.part_program import PartProgram, solve
+from dokimos.engine.part_program import AffineUnits, solve
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 
@@ -117,6 +116,7 @@ class BranchAndBound:
         self._closed = {part.node: part for part in closed}
         self._queue = [(*self._order(part), part) for part in parts]
         heapq.heapify(self._queue)
+        self._affine_units: AffineUnits | None = None
         self._usual = {name: fast.usual(name) for name in (*fast.relus, *fast.curves)}
         self._is_shallow = (
             not cuts_inputs
@@ -290,14 +290,8 @@ class BranchAndBound:
 
     def _solve_all(self, parts: Sequence[OpenPart]) -> bool:
         """Solve the programs of parts, and choose the cuts worth most; whether a point was found."""
-        for part in parts:
-            point, worth = self._solve(part)
-            if self._asked(point[None]):
-                return True
-            best = max(worth, key=lambda entry: worth[entry], default=None)
-            if self._is_shallow and best is not None and worth[best] > 0.0:
-                part.split = ChosenCut(best)
-        return False
+        points = [self._solve(part) for part in parts if self._effort.end is None]
+        return bool(points) and self._asked(np.stack(points))
 
     def _improve(self, parts: Sequence[OpenPart]) -> Tensor:
         """Improve the choices of parts by gradients; where the last linear functions are least."""
@@ -344,81 +338,91 @@ class BranchAndBound:
             part.bound = bound
         return corner
 
-    def _solve(self, part: OpenPart) -> tuple[Points, dict[int, float]]:
+    def _solve(self, part: OpenPart) -> Points:
         """The best choices by a linear program, where all arguments of open units are affine.
 
-        Its solution, and by how much it misses each open unit, weighed by its reach.
+        Its solution; in a shallow network, the unit is chosen to be cut whose miss there is worth most.
         """
-        batch = self._batch([part])
-        free = Batch(
-            1,
-            batch.facts,
-            {},
-            {name: torch.zeros_like(e) for name, e in batch.lines.items()},
-            batch.multipliers,
-        )
-        cuts = list(batch.cuts.items())
+        box = Interval(part.lower, part.upper)
+        if self._is_shallow:
+            self._affine_units = self._affine_units or self._open_units(self._batch(self._start()[1]))
+            units, cuts = self._affine_units.decided(part.cuts, part.signs)
+        else:
+            batch = self._batch([part])
+            units, cuts = self._open_units(batch), self._cut_rows(batch)
+        program = units.program(box, cuts)
+        solution = solve(program, self._effort.left)
+        if solution is None:
+            return self._question.box.lower.astype(np.float32)
+        assert part.lines is not None
+        total = float(solution.weights.sum()) or 1.0
+        weights = (solution.weights / total).astype(np.float32)
+        multipliers = (solution.multipliers / total).astype(np.float32)
+        lines = part.lines.copy()
+        lines[units.units] = np.rint(solution.lines * 254.0).astype(np.uint8)
+        if self._is_shallow:
+            bytes_ = np.rint(255.0 * solution.weights / max(solution.weights.max(), 1e-30))
+            shares = bytes_ / max(bytes_.sum(), 1.0)
+            own = multipliers.astype(np.float64)
+            bound = units.bound(box, shares, lines[units.units] / 254.0, own, cuts)
+        else:
+            bound = self._value(replace(part, lines=lines, multipliers=multipliers, weights=weights))
+        if bound > part.bound:
+            part.lines, part.multipliers, part.weights, part.bound = lines, multipliers, weights, bound
+        worth = program.worth(solution.gaps)
+        if self._is_shallow and worth.max(initial=0.0) > 0.0:
+            part.split = ChosenCut(int(units.entries[np.argmax(worth)]))
+        return solution.point.astype(np.float32)
+
+    def _open_units(self, batch: Batch) -> AffineUnits:
+        """The open units of one part, with their arguments as lines make them affine in the input."""
+        free = replace(batch, cuts={}, lines={name: torch.zeros_like(e) for name, e in batch.lines.items()})
         seen: dict[str, Tensor] = {}
         with torch.no_grad():
             goals = {name: each[:, : self.constraints] for name, each in self._goals.items()}
             goal = self._affine(goals, free, seen)
-            rows = [self._affine({name: self._entries(name, cut.entries)}, free) for name, cut in cuts]
-            open_, ends, weighs, found = [], [], [], []
+            numbers, entries, ends, weighs, found = [], [], [], [], []
             for name in sorted(self._fast.relus & seen.keys()):
                 functional, (source, *_) = seen[name], self._fast.argument[name]
                 lower, upper = (end.flatten() for end in self._fast.ends(batch, source))
                 places = torch.nonzero((lower < 0) & (upper > 0))[:, 0]
-                if len(places):
-                    open_.append((name, places))
-                    ends.append((lower[places].numpy(), upper[places].numpy()))
-                    weighs.append(functional[0].flatten(1)[:, places].numpy())
-                    found.append(self._affine({source: self._entries(source, places)}, free))
-        factors, constants = _stacked(found, part.lower.size)
-        low, high = _stacked([(e[0][:, None], e[1]) for e in ends], 1)
-        low = low[:, 0]
+                if not len(places):
+                    continue
+                numbers.append(self._spans[name][0] + places.numpy())
+                entries.append(self._starts[source] + places.numpy())
+                ends.append((lower[places].numpy()[:, None], upper[places].numpy()))
+                weighs.append(functional[0].flatten(1)[:, places].numpy())
+                found.append(self._affine({source: self._entries(source, places)}, free))
+        factors, constants = _stacked(found, self._network.input_size)
+        low, high = _stacked(ends, 1)
         weigh = np.concatenate([np.zeros((self.constraints, 0)), *weighs], 1).astype(np.float64)
-        slope = high / np.maximum(high - low, 1e-30)
-        chord = np.minimum(weigh, 0.0) * slope
-        own = goal[0] - chord @ factors
-        rest = goal[1] - self._limits[: self.constraints].numpy() - chord @ (constants - low)
-        signs = np.concatenate([np.zeros(0), *(cut.signs.numpy() for _, cut in cuts)])
-        half = _stacked(rows, part.lower.size)
-        program = PartProgram(
-            Interval(part.lower, part.upper),
-            (own, weigh, rest),
-            (factors, constants),
-            (low, high),
-            (signs[:, None] * half[0], signs * half[1]),
+        none = np.zeros(0, np.int64)
+        units = AffineUnits(
+            np.concatenate([none, *numbers]),
+            np.concatenate([none, *entries]),
+            factors,
+            constants,
+            (low[:, 0], high),
+            goal[0],
+            weigh,
+            goal[1] - self._limits[: self.constraints].numpy(),
         )
-        solution = solve(program, self._effort.left)
-        if solution is None:
-            return self._question.box.lower[None][0].astype(np.float32), {}
-        better = copy(part)
-        better.multipliers = part.multipliers.copy()
-        for (_, cut), duals in zip(
-            cuts, np.split(solution.multipliers, np.cumsum([len(c.numbers) for _, c in cuts])), strict=False
-        ):
-            better.multipliers[cut.numbers.numpy()] = duals
-        total = float(solution.weights.sum())
-        assert part.lines is not None
-        better.lines = part.lines.copy()
-        gaps: dict[int, float] = {}
-        chosen = np.split(
-            np.rint(solution.lines * 254.0).astype(np.uint8), np.cumsum([len(p) for _, p in open_])
+        above = np.minimum(weigh, 0.0) * units.chord
+        return replace(
+            units, own=units.own - above @ factors, rest=units.rest - above @ (constants - low[:, 0])
         )
-        missed = np.split(program.worth(solution.gaps), np.cumsum([len(p) for _, p in open_]))
-        for (name, places), lines, gap in zip(open_, chosen, missed, strict=False):
-            better.lines[self._spans[name][0] + places.numpy()] = lines
-            start = self._starts[self._fast.argument[name][0]]
-            gaps |= dict(zip((start + places.numpy()).tolist(), gap.tolist(), strict=True))
-        if total > 0:
-            better.weights = (solution.weights / total).astype(np.float32)
-            better.multipliers = (better.multipliers / total).astype(np.float32)
-        bound = self._value(better)
-        if bound > part.bound:
-            part.lines, part.multipliers, part.weights = better.lines, better.multipliers, better.weights
-            part.bound = bound
-        return solution.point.astype(np.float32), gaps
+
+    def _cut_rows(self, batch: Batch) -> tuple[Floats, Floats]:
+        """The cuts of one part, in order, as functions of the input that are >= 0."""
+        free = replace(batch, cuts={}, lines={name: torch.zeros_like(e) for name, e in batch.lines.items()})
+        rows = np.zeros((len(batch.multipliers), self._network.input_size))
+        constants = np.zeros(len(rows))
+        with torch.no_grad():
+            for name, cut in batch.cuts.items():
+                factors, own = self._affine({name: self._entries(name, cut.entries)}, free)
+                signs, numbers = cut.signs.numpy(), cut.numbers.numpy()
+                rows[numbers], constants[numbers] = signs[:, None] * factors, signs * own
+        return rows, constants
 
     def _value(self, part: OpenPart) -> float:
         """The bound that the choices of a part give."""

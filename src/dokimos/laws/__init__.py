@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dokimos.laws.domain.data_frames import features_of, read_column, read_table
     from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
+    from dokimos.laws.domain.functions import above
 
 __all__ = [
     "Feature",
     "Layout",
+    "above",
     "category",
     "choice",
     "features_of",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _MODULES = dict.fromkeys(("read_column", "read_table", "features_of"), "data_frames")
+_MODULES["above"] = "functions"
 
 if not TYPE_CHECKING:
 

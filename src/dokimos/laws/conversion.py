@@ -49,6 +49,8 @@ def convert_trees(model: Path, path: Path, domain: str | Path | None) -> Convert
             f"{model}: holds a {kind}, which is no fitted tree, forest or boosting of scikit-learn that is "
             f"read as trees: {reason}."
         ) from None
+    if getattr(estimator, "_preprocessor", None) is not None:
+        raise InputError(f"{model}: splits by sets of categories, which a file of trees cannot.")
     if ensemble.link:
         raise InputError(
             f"{model}: predicts {ensemble.link} of a sum of trees, which a file of trees cannot."

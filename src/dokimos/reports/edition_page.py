@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from dokimos import __version__
 from dokimos.core.files import write_whole
 from dokimos.core.readable import printable, seconds
 from dokimos.core.tables import TableRows
-from dokimos.judging.edition import EditionTool
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.edition_tables import (
     EditionFindings,
@@ -26,7 +26,6 @@ from dokimos.reports.figures.frame import Figure
 from dokimos.reports.layout.render import PageHead, Tile, Tone, figure_style, render
 from dokimos.reports.page import asset
 from dokimos.suites.instance import Answer
-from dokimos.verifiers.base import Verifier
 
 _TITLES = {
     "ranking": "Ranking",
@@ -37,6 +36,8 @@ _TITLES = {
     "proofs": "Exhibition of proofs",
     "overrides": "Set by the organisers",
 }
+#: How many plots a page has: the cactus plot, and the best tool against the next three.
+_PLOTS = 4
 #: The letter of a run in a cell; the title of the table says what they mean.
 _LETTERS = {Answer.SAT: "s", Answer.UNSAT: "u", Answer.TIMEOUT: "t", Answer.MEMOUT: "m", Answer.ERROR: "e"}
 _LETTERS |= {Answer.UNKNOWN: "?", Answer.UNSUPPORTED: "–"}
@@ -61,7 +62,7 @@ def site(found: EditionFindings, cards: dict[str, str]) -> Iterator[tuple[str, s
     edition = found.edition
     tables = edition_tables(found)
     blocks = [PageBlock(one.name, _TITLES[one.name], one) for one in tables if one.rows]
-    blocks.insert(1, PageBlock("plots", "All categories", None, tuple(category_figures(found, ""))))
+    blocks.insert(1, PageBlock("plots", "All categories", None, _plots(found, "")))
     places = [("category", one.name) for one in edition.categories]
     places += [("tool", one.name) for one in edition.tools]
     links = tuple((f"{kind}-{name}.html", f"{kind} {name}") for kind, name in places)
@@ -70,8 +71,7 @@ def site(found: EditionFindings, cards: dict[str, str]) -> Iterator[tuple[str, s
     for category in edition.categories:
         own = found.of(category=category.name)
         blocks = [*_about(tables, "category", category.name), _runs(found, own)]
-        figures = tuple(category_figures(found, category.name))
-        blocks.insert(0, PageBlock("plots", "Plots", None, figures))
+        blocks.insert(0, PageBlock("plots", "Plots", None, _plots(found, category.name)))
         title = f"{edition.name}: {category.name}"
         yield f"category-{category.name}.html", _page(found, title, "", blocks, back, own)
     for tool in edition.tools:
@@ -85,6 +85,11 @@ def write_site(found: EditionFindings, cards: dict[str, str], folder: Path) -> N
     """Write the site into a folder."""
     for name, text in site(found, cards):
         write_whole(folder / name, text.encode("utf-8", errors="replace"), what="the page")
+
+
+def _plots(found: EditionFindings, category: str) -> tuple[Figure, ...]:
+    """The first plots; all of them are files."""
+    return tuple(islice(category_figures(found, category), _PLOTS))
 
 
 def _about(tables: Sequence[TableRows], column: str, name: str) -> list[PageBlock]:
@@ -160,23 +165,3 @@ def _page(
         others=links,
         card=card,
     )
-
-
-# The card of a tool
-
-
-def tool_card(tool: EditionTool, verifier: Verifier) -> str:
-    """A card in Markdown: what the tool is, how it is called, and what it claims."""
-    facts = {
-        "version": verifier.version() or "not installed here",
-        "licence": tool.licence or "not stated",
-        "how it is called": f"--verifier {tool.verifier}",
-        "semantics that it claims": tool.semantics or "not stated",
-        "kinds of evidence": ", ".join(style.value for style in verifier.styles),
-        "operators that it does not read": verifier.unread_operators or "not known",
-        "VNN-LIB 2.0": "read" if verifier.reads_vnnlib2 else "converted to 1.0 for it",
-        "limitations": verifier.limitations or "none stated",
-        "address": tool.address or "not stated",
-    }
-    lines = [f"# {tool.name}", "", *(f"- **{name}**: {said}" for name, said in facts.items()), ""]
-    return "\n".join(lines)

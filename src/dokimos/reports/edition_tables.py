@@ -225,7 +225,7 @@ def category_figures(found: EditionFindings, category: str) -> Iterator[Figure]:
     drawn = cactus([CactusSeries(tool, tuple(sorted(own.values()))) for tool, own in solved.items()])
     if drawn is not None:
         yield _renamed(drawn, f"cactus-{name}", f"Cactus plot: {category or 'all categories'}")
-    best, *others = sorted(solved, key=lambda tool: (-len(solved[tool]), tool)) or [""]
+    best, *others = sorted(solved, key=lambda tool: (-len(solved[tool]), tool))
     for other in others:
         pairs = [
             TimePair(instance, solved[best].get(instance), solved[other].get(instance))

@@ -103,7 +103,7 @@ def _added_files(*, has_results: bool) -> list[str]:
     results = "- `results/`: what verifiers answered: the page `report.html`, and its tables as CSV"
     return [
         "- `labels.csv`: one row for each instance: files, label, kind of proof, hashes",
-        "- `croissant.json`: metadata in Croissant 1.0",
+        "- `croissant.json`: metadata in Croissant 1.0, with its fields for responsible AI",
         "- `CITATION.cff`: how to cite it",
         *([results] if has_results else []),
         "- `SHA256SUMS`: checksums of all other files, for `sha256sum -c SHA256SUMS`",

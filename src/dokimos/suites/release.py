@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import resources
@@ -153,12 +154,12 @@ _CONTEXT: dict[str, Any] = json.loads(
 )
 
 
-def croissant(*, about: str, published: Publication, table: bytes, table_sha256: str) -> str:
-    """The metadata of a release whose table of instances has these bytes."""
+def croissant(suite: Suite, *, about: str, published: Publication, table: bytes) -> str:
+    """The metadata of a release of a suite, whose table of instances has these bytes."""
     document = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": published.title,
         "description": about,
         "license": published.licence,
@@ -166,6 +167,8 @@ def croissant(*, about: str, published: Publication, table: bytes, table_sha256:
         "datePublished": published.date,
         "creator": [{"@type": "sc:Person", "name": name} for name in published.authors],
         **({"url": published.url} if published.url else {}),
+        "citeAs": f"{', '.join(published.authors)}. {published.title}, version {published.version}.",
+        **{f"rai:{name}": said for name, said in _responsible(suite).items()},
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -174,7 +177,7 @@ def croissant(*, about: str, published: Publication, table: bytes, table_sha256:
                 "contentUrl": TABLE,
                 "contentSize": f"{len(table)} B",
                 "encodingFormat": "text/csv",
-                "sha256": table_sha256,
+                "sha256": sha256(table),
             }
         ],
         "recordSet": [
@@ -188,6 +191,40 @@ def croissant(*, about: str, published: Publication, table: bytes, table_sha256:
         ],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _responsible(suite: Suite) -> dict[str, str | list[str]]:
+    """What Croissant's vocabulary for responsible AI asks, answered from the files alone."""
+    made = read_suite_file(suite.folder)
+    is_law = any("law" in entry.family for entry in suite.entries)  # which may be about models of people
+    is_drawn = made is not None and bool(made.recipe.get("draw")) and not is_law
+    labels = Counter(
+        "without a label" if (truth := entry.read_truth()) is None else truth.label.value
+        for entry in suite.entries
+    )
+    families = Counter(entry.family for entry in suite.entries)
+    counted = ", ".join(f"{count} {label}" for label, count in sorted(labels.items()))
+    from_families = ", ".join(f"{count} of {name}" for name, count in families.most_common(10))
+    drawn = "Networks and properties were drawn by the program Dokimos from the recipe in suite.json."
+    taken = "Networks and properties are those that the authors of the benchmark made or collected."
+    nobody = "None: nothing was taken from people."
+    unknown = "Not examined: properties may be about records of the data that the authors used."
+    return {
+        "dataCollection": drawn if is_drawn else taken,
+        "dataCollectionType": ["Synthetic" if is_drawn else "Others"],
+        "dataAnnotationProtocol": [
+            "A label is written only with a proof that an exact checker accepts from the files alone, and "
+            "is compared with what onnxruntime computes; without a proof, an instance has no label."
+        ],
+        "dataBiases": [f"By label: {counted}. By family: {from_families}."],
+        "dataLimitations": [
+            "A label holds under the semantics for which labels.csv calls it proven: over the reals, in "
+            "float32, or both."
+        ],
+        "dataUseCases": ["Testing the soundness, the completeness and the speed of verifiers."],
+        "personalSensitiveInformation": [nobody if is_drawn else unknown],
+        "dataReleaseMaintenancePlan": "A version never changes (SHA256SUMS); corrections get a new one.",
+    }
 
 
 def _field(name: str, about: str) -> dict[str, Any]:
@@ -245,10 +282,10 @@ def describe(suite: Suite, published: Publication) -> None:
         CARD: suite_card(suite, published.title, published, has_results=(suite.folder / RESULTS).is_dir()),
         TABLE: table,
         METADATA: croissant(
+            suite,
             about=about or f"{len(suite.entries)} instances of neural-network verification",
             published=published,
             table=table,
-            table_sha256=sha256(table),
         ),
         CITATION: citation(published),
     }

@@ -197,3 +197,14 @@ def test_the_place_of_a_mistake_in_indented_python() -> None:
     with pytest.raises(LawError, match="not valid Python") as caught:
         parse_law("input x;\noutput d;\n{\n    d = 1\n    e = = 2\n}\nensures d == 1;")
     assert caught.value.at == laws.Position(5, 9)
+
+
+def test_if_then_else_is_short_for_two_implications() -> None:
+    one = parse_condition("if a > 1 then b == 2 else !c ==> d", name="e")
+    other = parse_condition("(a > 1 ==> b == 2) && (!(a > 1) ==> (!c ==> d))", name="e")
+    assert one == other
+    nested = parse_condition("if a then if b then c else d else e", name="e")
+    assert nested == parse_condition("(a ==> (b ==> c) && (!b ==> d)) && (!a ==> e)", name="e")
+    assert parse_condition("then == x1.if", name="e")  # they are names elsewhere
+    with pytest.raises(LawError, match="else"):
+        parse_condition("if a then b", name="e")

@@ -48,7 +48,7 @@ def test_not_is_no_function_even_where_no_domain_says_which_there_are() -> None:
         ),
         ("input x1\noutput d1;", r"law:1:9: a ';' is missing here"),
         ("input x1; requires x1.a > 1 implies x1.b > 1;", r"Use ==> instead"),
-        ("input x1; requires x1.a > 1 ? x1.b > 1 : x1.b < 1;", r"condition ==> one"),
+        ("input x1; requires x1.a > 1 ? x1.b > 1 : x1.b < 1;", r"if condition then one else"),
     ],
 )
 def test_what_is_missing_or_written_otherwise_is_said(text: str, said: str) -> None:

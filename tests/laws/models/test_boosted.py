@@ -86,14 +86,15 @@ def test_hist_gradient_boosting_adds_up_to_the_same_bits(classes: int) -> None:
     assert np.array_equal(trees.decide(trees(rows)), fitted.predict(rows))
 
 
-def test_hist_gradient_boosting_with_categories_is_not_read() -> None:
+def test_hist_gradient_boosting_with_categories_behind_others_is_not_read() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     records, labels = _data(missing=False)
     fitted = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features=[2]).fit(
         records, labels
     )
-    with pytest.raises(NotRead, match="sets of categories; encode them"):
-        read_scikit(fitted)
+    pipeline = pytest.importorskip("sklearn.pipeline").Pipeline([("same", None), ("trees", fitted)])
+    found = as_domain_model(pipeline, _domain())
+    assert found.made_of is None and "sets of categories; encode them" in found.unread
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -231,7 +232,6 @@ def test_what_is_not_read_is_said_with_what_to_do(tmp_path: Path) -> None:
     for fitted, said in (
         (light(**options, linear_tree=True).fit(records, labels), "linear functions"),
         (light(**options, zero_as_missing=True).fit(records, labels), "zero_as_missing=False"),
-        (light(**options).fit(records, odd, categorical_feature=[2]), "encode them as columns of 0 and 1"),
         (light(**options, **forest).fit(records, labels), "boosting='gbdt'"),
         (light(**options, objective="cross_entropy_lambda").fit(records, labels), "not known here"),
         (

@@ -9,10 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
-from sklearn.neural_network import MLPClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDOneClassSVM,
+    TweedieRegressor,
+)
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PowerTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.pools import data_of
@@ -112,13 +122,45 @@ def test_what_is_not_read_is_said() -> None:
     numbers = frame[["income", "age"]]
     domain = Domain.from_frame(numbers)
     for model, answers, said in (
-        (LogisticRegression(), np.where(target, "yes", "no"), "its classes are not 0, 1"),
+        (SVC(kernel="linear"), np.arange(len(frame)) % 3, "votes between pairs"),
+        (SGDOneClassSVM(), None, "not a kind of model whose inside"),
+        (TweedieRegressor(power=1.5), frame.income + 1.0, "what it makes of the last layer"),
         (MLPClassifier((3,), activation="tanh", max_iter=5), target, "activation='relu'"),
         (make_pipeline(MinMaxScaler(clip=True), LogisticRegression()), target, "is not linear"),
         (make_pipeline(PowerTransformer(), LogisticRegression()), target, "a PowerTransformer in front"),
     ):
         own = as_domain_model(model.fit(numbers, answers), domain)
         assert own.made_of is None and said in own.unread
+
+
+def test_classes_have_names_and_regressors_give_numbers() -> None:
+    """Rising with income, and falling: of each model, one is proven and the other violated."""
+    frame, target = _frame()
+    numbers = frame[["income", "age"]]
+    named = np.where(target, "yes", "no")
+    filled = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    perceptron = MLPRegressor(hidden_layer_sizes=3, solver="lbfgs", max_iter=500, random_state=2)
+    scaled = make_pipeline(StandardScaler(), perceptron)
+    of_names = '!(d1 == "yes" && d2 == "no")', '!(d1 == "no" && d2 == "yes")'
+    of_numbers = "d1 <= d2 + 0.001", "d2 <= d1 + 0.001"
+    for model, answers, laws in (
+        (LogisticRegression(), named, of_names),
+        (filled, named, of_names),
+        (LinearRegression(), frame.income - 0.5 * frame.age, of_numbers),
+        (make_pipeline(StandardScaler(), PoissonRegressor()), frame.income + 1.0, ("d1 <= d2", "d2 <= d1")),
+        (scaled, frame.income, of_numbers),
+    ):
+        model.fit(numbers, answers)
+        found = [
+            verify_law(
+                law(MORE.replace("d1 <= d2", each)),
+                model=model,
+                domain=Domain.from_frame(numbers),
+                settings=VerifySettings(seconds=5),
+            ).answer
+            for each in laws
+        ]
+        assert found == [LawAnswer.PROVEN, LawAnswer.VIOLATED], model
 
 
 def test_a_law_that_nothing_violates_holds_of_a_network_too() -> None:

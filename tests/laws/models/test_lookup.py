@@ -143,7 +143,7 @@ def test_a_probability_is_not_a_decision() -> None:
     rows = np.array([[0.25, 0.5], [1.0, 0.5]])
     single = onnx_model(network(1), of, name="net")
     with pytest.raises(
-        InputError, match=r"such as 0\.25: a probability, not one of its 2 CLASSES.*def decide"
+        InputError, match=r"such as 0\.25: a probability, not one of its 2 CLASSES.*decide = above"
     ):
         single.predict(rows)
     with pytest.raises(InputError, match=r"such as 7\.5: a score"):

@@ -26,6 +26,8 @@ def _estimators() -> list[Any]:
         ensemble.RandomForestClassifier(7, random_state=0),
         ensemble.RandomForestRegressor(5, random_state=0),
         ensemble.ExtraTreesClassifier(5, random_state=0),
+        ensemble.BaggingClassifier(n_estimators=6, max_features=0.6, random_state=0),
+        ensemble.BaggingRegressor(n_estimators=6, max_features=0.6, random_state=0),
         boosted(n_estimators=6, random_state=0),
         boosted(n_estimators=4, init="zero", random_state=0),
         ensemble.GradientBoostingRegressor(n_estimators=6, random_state=0),

@@ -175,8 +175,6 @@ def test_what_is_no_such_network_is_refused(tmp_path: Path) -> None:
     assert layout is not None
     with pytest.raises(Refusal, match="takes 3 inputs, and records have"):
         NetworkReach(ModelBuilder([3]).affine(np.zeros((2, 3)), np.zeros(2)).build(2), layout, name="n")
-    with pytest.raises(Refusal, match="one number"):
-        NetworkReach(ModelBuilder([5]).affine(np.zeros((1, 5)), np.zeros(1)).build(1), layout, name="n")
     wide = replace(layout.features[0], high=2**24 + 2)
     beyond = type(layout)([wide, *layout.features[1:]])
     assert NetworkReach(network(0), beyond, name="n").rounding is None

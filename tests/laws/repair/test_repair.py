@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
+import torch
 
 import dokimos
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.models.layers import shaped_like
 from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
@@ -181,3 +186,49 @@ def test_a_file_that_is_not_the_trained_network_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(ScoredNetwork, "__call__", lambda self, rows: -np.asarray(rows)[:, :3])
     with pytest.raises(InputError, match="The repaired network, as a file, decides"):
         _run(_with_rows())
+
+
+def _given(content: bytes, *, softmax: bool) -> bytes:
+    """The network as somebody may have exported it: other names, any batch, perhaps a softmax."""
+    model = onnx.ModelProto.FromString(content)
+    graph = model.graph
+    renamed = {graph.input[0].name: "records", graph.output[0].name: "logits" if softmax else "scores"}
+    for node in graph.node:
+        node.input[:] = [renamed.get(each, each) for each in node.input]
+        node.output[:] = [renamed.get(each, each) for each in node.output]
+    graph.input[0].name, graph.output[0].name = "records", "scores"
+    if softmax:
+        graph.node.append(onnx.helper.make_node("Softmax", ["logits"], ["scores"], axis=1))
+    for each in (graph.input[0], graph.output[0]):
+        each.type.tensor_type.shape.dim[0].dim_param = "batch"
+    given: bytes = model.SerializeToString()
+    return given
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_repaired_network_is_called_and_shaped_as_the_one_that_was_given(softmax: bool) -> None:
+    given, made = _given(network(1), softmax=softmax), network(2)
+    changed = shaped_like(made, given)
+    session = onnxruntime.InferenceSession(changed)
+    rows = records().astype(np.float32)
+    (found,) = session.run(["scores"], {"records": rows})
+    scores = np.stack([replay(made, row.reshape(1, -1)).ravel() for row in rows[:5]])
+    assert found.shape == (len(rows), 3) and np.allclose(found.sum(axis=1), 1) == softmax
+    assert (found[:5].argmax(axis=1) == scores.argmax(axis=1)).all()
+    other = onnx.ModelProto.FromString(given)
+    other.graph.input.append(onnx.helper.make_tensor_value_info("more", 1, [1]))
+    assert shaped_like(made, other.SerializeToString()) == made  # that has more inputs
+
+
+def test_the_weights_of_a_repaired_network_load_in_torch() -> None:
+    nothing: Any = None
+    made = RepairedModel(network(2), nothing, nothing, 0)
+    module = torch.nn.Sequential(
+        *[torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.ReLU()],
+        torch.nn.Linear(4, 3),
+    )
+    module.load_state_dict(made.state_dict())
+    rows = records().astype(np.float32)
+    with torch.no_grad():
+        found = module(torch.from_numpy(rows)).numpy()
+    assert np.allclose(found, model_of(network(2)).scores(rows), atol=1e-5)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.semantics.piecewise_linear import AffineExpression, combine, variable
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.piecewise_linear import (
+    AffineExpression,
+    combine,
+    piecewise_linear,
+    variable,
+)
+from dokimos.networks.semantics.rounding import rounding_bounds
 
 NUMBERS = st.builds(Fraction, st.integers(-(10**6), 10**6) | st.just(0), st.integers(1, 60))
 TERMS = st.dictionaries(st.integers(0, 4), NUMBERS, max_size=4)
@@ -82,3 +91,41 @@ def test_long_denominators_are_shortened_and_names_change() -> None:
     assert e.renamed([0, 0, 0, 7]).as_variable == 7
     assert e.plus_variable(5).terms == {3: 1, 5: 1} and e.plus_variable(5).as_variable is None
     assert AffineExpression().as_variable is None and AffineExpression() != 0
+
+
+def test_a_product_with_constants_is_affine_over_the_reals_and_in_float32() -> None:
+    """x / 3 · 0.1 + 1, entry by entry, and 2 − x in front: exact, and off by no more than its noise."""
+    constants = {
+        "three": np.array([3.0, -7.0], np.float32),
+        "tenth": np.array([0.1], np.float32),
+        "two": np.array([2.0], np.float32),
+    }
+    nodes = [
+        helper.make_node("Sub", ["two", "x"], ["d"]),
+        helper.make_node("Div", ["d", "three"], ["q"]),
+        helper.make_node("Mul", ["tenth", "q"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "scaled",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2])],
+        [numpy_helper.from_array(each, name) for name, each in constants.items()],
+    )
+    content = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+    ).SerializeToString()
+    network = read_onnx(content, name="scaled")
+    tenth = Fraction(float(constants["tenth"][0]))
+    real = piecewise_linear(network)
+    assert [value(e, [Fraction(5), Fraction(11)]) for e in real.outputs] == [-tenth, tenth * 9 / 7]
+    box = [Fraction(-4)] * 2, [Fraction(4)] * 2
+    rounded = piecewise_linear(network, rounding=rounding_bounds(network, *box))
+    for x in np.random.default_rng(0).uniform(-4, 4, (200, 2)).astype(np.float32):
+        computed = constants["tenth"] * ((constants["two"] - x) / constants["three"])
+        for exact, noisy, found in zip(real.outputs, rounded.outputs, computed.tolist(), strict=True):
+            point = [Fraction(float(each)) for each in x]
+            off = abs(Fraction(found) - value(exact, point))
+            assert off <= sum(
+                abs(c) * rounded.noise[v] for v, c in noisy.terms.items() if v in rounded.noise
+            )

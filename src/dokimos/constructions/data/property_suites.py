@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +26,8 @@ from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.outcome import accepted_truth
-from dokimos.suites.folder import Suite, instance_name, read_suite
+from dokimos.suites.entry import exists, read_content
+from dokimos.suites.folder import Suite, instance_name, read_suite, read_suite_file
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
 from dokimos.suites.suite_files import PartialSuite, dump_truth
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2
@@ -51,6 +52,12 @@ class RecordOutcome:
     broken: float | None = None
     easy: bool = False
 
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> RecordOutcome:
+        """The outcome as a journal or a recipe has it."""
+        instances = tuple((str(name), str(label)) for name, label in line["instances"])
+        return cls(**{**line, "instances": instances})
+
 
 def make_suite(
     classifier: Classifier,
@@ -68,7 +75,7 @@ def make_suite(
     recipe = _recipe(classifier, data, wishes)
     partial = PartialSuite(folder, recipe, __version__)
     partial.write(f"onnx/{classifier.name}.onnx", classifier.content)
-    outcomes = [_outcome(line) for line in partial.done]
+    outcomes = [RecordOutcome.read(line) for line in partial.done]
     kept = sum(bool(outcome.instances) for outcome in outcomes)
     for outcome in outcomes:
         progress(outcome, kept)
@@ -111,9 +118,27 @@ def _recipe(classifier: Classifier, data: DataSet, wishes: Wishes) -> dict[str, 
     }
 
 
-def _outcome(line: Mapping[str, Any]) -> RecordOutcome:
-    instances = tuple((str(name), str(label)) for name, label in line["instances"])
-    return RecordOutcome(**{**line, "instances": instances})
+def join_suites(suites: Sequence[Suite], folder: Path) -> Suite:
+    """One suite of the instances of several, each about a network of its own; names and proofs stay."""
+    partial = PartialSuite(folder, {"joined": [suite.folder.name for suite in suites]}, __version__)
+    rows: list[tuple[str, str, float]] = []
+    families: dict[str, str] = {}
+    recipes = {}
+    for suite in suites:
+        made = read_suite_file(suite.folder)
+        recipes[suite.folder.name] = {} if made is None else made.recipe
+        for entry in suite:
+            network = f"onnx/{entry.network_path.name}"
+            asked = f"vnnlib/{suite.folder.name}/{entry.property_path.name}"
+            partial.write(network, read_content(entry.network_path))
+            partial.write(asked, read_content(entry.property_path))
+            if exists(entry.truth_path):
+                partial.write(f"truth/{entry.name}.json", read_content(entry.truth_path))
+            rows.append((network, asked, entry.timeout_seconds))
+            families[entry.name] = entry.family
+    order = np.random.default_rng(len(rows)).permutation(len(rows))
+    partial.finish([rows[k] for k in order], families, {"parts": recipes})
+    return read_suite(folder)
 
 
 def _word(text: str) -> str:

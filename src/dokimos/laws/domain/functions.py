@@ -42,6 +42,24 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 @dataclass(frozen=True)
+class Above:
+    """Decides 1 where a model's only number is above a threshold, otherwise 0: a `decide` for proofs."""
+
+    threshold: float
+
+    def __call__(self, scores: Any) -> Any:
+        """The decisions of a batch. Raises InputError where there is more than one number."""
+        if scores.size != len(scores):
+            raise InputError("`above` decides by one number for each record, and the model gives several.")
+        return (scores.reshape(-1) > self.threshold).astype(int)
+
+
+def above(threshold: float) -> Above:
+    """A `decide` for a model that gives one number: 1 where that is above a threshold, otherwise 0."""
+    return Above(float(threshold))
+
+
+@dataclass(frozen=True)
 class DomainFunction:
     """A function for laws to call: on single values, on batches, or both."""
 

@@ -122,6 +122,14 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
         variable, low, high, body = children
         return self._made(laws.ForAll(str(variable), low, high, body, at=self._at(meta)))
 
+    def either(self, meta: Any, children: list[Any]) -> Expression:
+        """`if c then a else b` is short for (c ==> a) && (!c ==> b)."""
+        at, (condition, first, second) = self._at(meta), children
+        otherwise = self._made(laws.Unary("!", condition, at=at))
+        sides = ((condition, first), (otherwise, second))
+        one, other = (self._made(laws.Binary("==>", *each, at=at)) for each in sides)
+        return self._made(laws.Binary("&&", one, other, at=at))
+
     def binary(self, meta: Any, children: list[Any]) -> Expression:
         left, operator, right = children
         at = Position(operator.line, operator.column)
@@ -286,7 +294,7 @@ def _hint(problem: UnexpectedInput, text: str, at: Position, expected: set[str])
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "=":
         hint = " Assign with :=, compare with ==."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "?":
-        hint = " Write (condition ==> one) && (!condition ==> the other)."
+        hint = " Write `if condition then one else the other`, which are conditions."
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
         hint = f" Write {problem.char * 2}."
     return hint

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.laws.models.category_splits import CategorySplit, of_lightgbm, of_xgboost, with_splits
 from dokimos.laws.models.trees import LEAF, Damaged, DecisionTree, Ensemble, NotRead, endless, last_not
 
 #: Numbers of this size and below are 0 to lightgbm.
@@ -149,8 +150,6 @@ def _expect_walks(
 
 
 def _xgboost_tree(tree: Any, column: int, columns: int, inputs: int) -> DecisionTree:
-    if any(tree["split_type"]):
-        raise NotRead(_CATEGORIES)
     if int(tree["tree_param"]["size_leaf_vector"]) > 1:
         raise NotRead("its leaves hold several numbers; fit it with multi_strategy='one_output_per_tree'")
     left = np.array(tree["left_children"], dtype=np.int64)
@@ -163,13 +162,23 @@ def _xgboost_tree(tree: Any, column: int, columns: int, inputs: int) -> Decision
     _expect_walks(feature, left, right, inputs)
     # Of float32 numbers, those below a threshold are those up to the one before it.
     before = np.nextafter(at, np.float32(-np.inf)).astype(np.float64)
-    return DecisionTree(
+    missing_left = np.array(tree["default_left"], dtype=np.bool_) & ~is_leaf
+    made = DecisionTree(
         feature,
         np.where(is_leaf, 0.0, before),
         np.where(is_leaf, own, left),
         np.where(is_leaf, own, right),
         value,
-        np.array(tree["default_left"], dtype=np.bool_) & ~is_leaf,
+        missing_left,
+    )
+    return with_splits(
+        made,
+        {
+            node: CategorySplit(tree["categories"][first : first + size], False, bool(missing_left[node]))
+            for node, first, size in zip(
+                *(tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes")), strict=True
+            )
+        },
     )
 
 
@@ -254,8 +263,6 @@ def _fields(text: str) -> dict[str, str]:
 def _lightgbm_tree(fields: dict[str, str], column: int, columns: int, inputs: int) -> DecisionTree:
     """A tree: its inner nodes, then its leaves, which are numbered −1, −2, … in the file."""
     values = np.array(fields["leaf_value"].split(), dtype=np.float64)
-    if int(fields["num_cat"]):
-        raise NotRead(_CATEGORIES)
     if int(fields.get("is_linear", "0")):
         raise NotRead("its leaves are linear functions (linear_tree), which are not constant")
     count = len(values) - 1
@@ -264,10 +271,11 @@ def _lightgbm_tree(fields: dict[str, str], column: int, columns: int, inputs: in
         for name in ("decision_type", "left_child", "right_child", "split_feature")
     )
     at = np.array(fields.get("threshold", "").split() if count else [], dtype=np.float64)
-    missing = kinds >> 2 & 3  # 0: none was seen, 1: a 0 is one, 2: nan
+    is_set = (kinds & 1).astype(np.bool_)
+    missing = np.where(is_set, 0, kinds >> 2 & 3)  # 0: none was seen, 1: a 0 is one, 2: nan
     if (missing == 1).any():
         raise NotRead("it takes 0 for a missing value; fit it with zero_as_missing=False")
-    if (kinds & 1).any() or len(left) != count:
+    if int(is_set.sum()) != int(fields["num_cat"]) or len(left) != count:
         raise NotRead("a tree of it is damaged")
     own = np.arange(2 * count + 1)
     children = [np.concatenate([np.where(c < 0, count - 1 - c, c), own[count:]]) for c in (left, right)]
@@ -275,11 +283,15 @@ def _lightgbm_tree(fields: dict[str, str], column: int, columns: int, inputs: in
     _expect_walks(feature, children[0], children[1], inputs)
     value = np.zeros((2 * count + 1, columns))
     value[count:, column] = values
+    splits = {
+        int(node): CategorySplit(_lightgbm_set(fields, int(at[node])), True, False)
+        for node in np.flatnonzero(is_set)
+    }
     goes_left = np.where(missing == 2, (kinds & 2) > 0, at >= 0)
     # Numbers up to _TINY in size are taken for 0: they all go left up to a threshold from 0 on, else right.
     at = np.where((at >= 0) & (at < _TINY), _TINY, at)
     at = np.where((at < 0) & (at >= -_TINY), np.nextafter(-_TINY, -np.inf), at)
-    return DecisionTree(
+    made = DecisionTree(
         feature,
         np.concatenate([at, np.zeros(count + 1)]),
         children[0],
@@ -287,6 +299,25 @@ def _lightgbm_tree(fields: dict[str, str], column: int, columns: int, inputs: in
         value,
         np.concatenate([goes_left, np.zeros(count + 1, dtype=np.bool_)]),
     )
+    return with_splits(made, splits)
+
+
+def _lightgbm_set(fields: dict[str, str], number: int) -> list[int]:
+    """The categories of a set, which is written in words of 32 bits; they go left."""
+    ends = [int(each) for each in fields["cat_boundaries"].split()]
+    words = [int(each) for each in fields["cat_threshold"].split()][ends[number] : ends[number + 1]]
+    return [32 * k + bit for k, word in enumerate(words) for bit in range(32) if word >> bit & 1]
+
+
+def categories_of(booster: Any) -> dict[int, tuple[str, ...]]:
+    """Of columns that are categories, their names in the order of their numbers. Raises NotRead."""
+    library = type(booster).__module__.partition(".")[0]
+    if library == "xgboost":
+        return of_xgboost(json.loads(bytes(booster.save_raw("json"))))
+    if library == "lightgbm":
+        head = booster.model_to_string(num_iteration=1).split("\nTree=")[0]
+        return of_lightgbm(_fields(head), booster.pandas_categorical)
+    return {}
 
 
 def _lightgbm_of_one_leaf(head: str) -> Callable[[float], bool]:

@@ -54,7 +54,11 @@ def category_columns(estimator: Any, slots: Mapping[str, Slot]) -> frozenset[str
         return frozenset(name for name, kind in types if kind == "c")
     booster = getattr(estimator, "booster_", estimator)
     if is_booster(booster, "lightgbm") and booster.pandas_categorical:
-        return frozenset(name for name, slot in slots.items() if slot.feature.holds_strings)
+        return frozenset(
+            name
+            for name, slot in slots.items()
+            if slot.feature.holds_strings or slot.feature.kind is Kind.CHOICE
+        )
     return frozenset()
 
 

@@ -24,8 +24,15 @@ Layers = list[tuple[Floats, Floats]]
 #: Transformers that multiply and shift each column, or give each option of a choice a number.
 AFFINE = (
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "OneHotEncoder", "OrdinalEncoder"),
-    *("PolynomialFeatures", "FunctionTransformer", "ColumnTransformer", "Pipeline"),
+    *("PolynomialFeatures", "FunctionTransformer", "ColumnTransformer", "Pipeline", "SimpleImputer"),
 )
+#: Where linear models and perceptrons are whose decisions are the first largest score.
+_KNOWN = (
+    *("sklearn.linear_model.", "sklearn.neural_network.", "sklearn.discriminant_analysis"),
+    "sklearn.svm._classes",
+)
+#: What perceptrons apply last: of classifiers, it changes no decision.
+_LAST = {"identity": "", "logistic": "", "softmax": "", "exp": "Exp"}
 #: The number, beside 0, at which a column is measured.
 _FAR = 2.0**10
 
@@ -36,7 +43,7 @@ def layers_of(estimator: Any) -> Layers:
     A classifier gets a score for each class, of two classes 0 for the first. It decides for the first
     largest one, as the estimator does over the real numbers.
     """
-    if not type(estimator).__module__.startswith("sklearn."):
+    if not type(estimator).__module__.startswith(_KNOWN) or hasattr(estimator, "offset_"):
         raise NotRead(f"a {type(estimator).__name__} is not a kind of model whose inside is known here")
     if hasattr(estimator, "coefs_") and hasattr(estimator, "intercepts_"):
         if estimator.activation not in ("relu", "identity"):
@@ -55,8 +62,8 @@ def layers_of(estimator: Any) -> Layers:
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return layers
-    if np.asarray(classes).tolist() != list(range(len(classes))):
-        raise NotRead("its classes are not 0, 1, …, which a network decides; fit it on such")
+    if len(classes) > 2 and hasattr(estimator, "n_support_"):
+        raise NotRead("it decides by votes between pairs of classes; fit a LinearSVC")
     weight, bias = layers[-1]
     if len(classes) == 2 and len(bias) == 1:
         layers[-1] = np.vstack([np.zeros_like(weight), weight]), np.append(0.0, bias)
@@ -120,8 +127,18 @@ def of_records(
     return [(first @ weight, first @ bias + more), *layers[1:]]
 
 
-def written(layers: Layers) -> bytes:
-    """Layers as the content of an ONNX file in doubles."""
+def link_of(estimator: Any) -> str:
+    """The operator that a regressor applies to what its layers give; empty for none. Raises NotRead."""
+    if type(estimator).__name__ in ("PoissonRegressor", "GammaRegressor"):
+        return "Exp"
+    last = getattr(estimator, "out_activation_", "identity")
+    if type(estimator).__name__ == "TweedieRegressor" or last not in _LAST:
+        raise NotRead("what it makes of the last layer is not known here")
+    return _LAST[last]
+
+
+def written(layers: Layers, link: str = "") -> bytes:
+    """Layers as the content of an ONNX file in doubles; with a `link`, that operator behind them."""
     nodes, constants, last = [], [], "records"
     for number, (weight, bias) in enumerate(layers):
         if number:
@@ -134,6 +151,9 @@ def written(layers: Layers) -> bytes:
         ]
         nodes.append(helper.make_node("Gemm", [last, *names[:2]], [names[2]]))
         last = names[2]
+    if link:
+        nodes.append(helper.make_node(link, [last], ["linked"]))
+        last = "linked"
     kind = TensorProto.DOUBLE
     inputs = [helper.make_tensor_value_info("records", kind, ["batch", layers[0][0].shape[1]])]
     outputs = [helper.make_tensor_value_info(last, kind, ["batch", len(layers[-1][1])])]
@@ -141,6 +161,91 @@ def written(layers: Layers) -> bytes:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     content: bytes = model.SerializeToString()
     return content
+
+
+#: Last operators that keep the order of scores, and so the decisions; by the link of a single one.
+LOGISTIC: str = "the logistic function"
+EXPONENTIAL: str = "the exponential"
+_ORDERED = {"Sigmoid": LOGISTIC, "Exp": EXPONENTIAL}
+_OF_ALL = ("Softmax", "LogSoftmax", *_ORDERED)
+
+
+def without_link(content: bytes) -> tuple[bytes, str]:
+    """A network without a last operator that is increasing, or a softmax of all scores; and its link.
+
+    The first largest score is the same over the real numbers. The link is that of a single score.
+    """
+    model = onnx.ModelProto.FromString(content)
+    graph = model.graph
+    if len(graph.output) != 1 or len(graph.node) < 2:
+        return content, ""
+    made = {name: node for node in graph.node for name in node.output}
+    last, dims = made.get(graph.output[0].name), graph.output[0].type.tensor_type.shape.dim
+    if last is None or last.op_type not in _OF_ALL or last.domain or last.input[0] not in made:
+        return content, ""
+    if "Softmax" in last.op_type and (
+        len(dims) != 2 or [a.i for a in last.attribute if a.name == "axis"] not in ([], [1], [-1])
+    ):
+        return content, ""
+    graph.node.remove(last)
+    graph.output[0].name = last.input[0]
+    del graph.value_info[:]
+    content = model.SerializeToString()
+    return content, _ORDERED.get(last.op_type, "")
+
+
+def shaped_like(content: bytes, given: bytes) -> bytes:
+    """A network with the names of the input and the output of another, its batch, and its last softmax.
+
+    Where the two do not have as many inputs and outputs in as many dimensions, nothing is changed.
+    """
+    made, model = (onnx.ModelProto.FromString(each) for each in (content, given))
+    constants = {each.name for each in model.graph.initializer}
+    wanted = [[each for each in model.graph.input if each.name not in constants], [*model.graph.output]]
+    own = [[*made.graph.input], [*made.graph.output]]
+    sizes = [[len(e.type.tensor_type.shape.dim) for side in both for e in side] for both in (own, wanted)]
+    last = next((node for node in model.graph.node if wanted[1][0].name in node.output), None)
+    if sizes[0] != sizes[1] or len(sizes[0]) != 2:
+        return content
+    if last is not None and last.op_type in _OF_ALL and without_link(given)[0] != given:
+        ending = made.graph.node.add()
+        ending.CopyFrom(last)
+        ending.input[:], ending.output[:] = [own[1][0].name], [f"{own[1][0].name}.last"]
+        own[1][0].name = ending.output[0]
+    names = {ours.name: theirs.name for (ours,), (theirs,) in zip(own, wanted, strict=True)}
+    taken = {name for node in made.graph.node for name in (*node.input, *node.output)} - names.keys()
+    if len(set(names.values())) < 2 or taken & set(names.values()):
+        return content
+    for node in made.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for (ours,), (theirs,) in zip(own, wanted, strict=True):
+        ours.name = theirs.name
+        ours.type.tensor_type.shape.dim[0].CopyFrom(theirs.type.tensor_type.shape.dim[0])
+    changed: bytes = made.SerializeToString()
+    return changed
+
+
+def thresholded(content: bytes, threshold: float) -> bytes:
+    """A network of one score s as one of two: 0 and s − threshold, which is the larger where s is above."""
+    model = onnx.ModelProto.FromString(content)
+    graph = model.graph
+    old, kind = graph.output[0].name, graph.output[0].type.tensor_type.elem_type
+    type_of = helper.tensor_dtype_to_np_dtype(kind)
+    column = [
+        ("above.shape", np.array([-1, 1], dtype=np.int64)),
+        ("above.weight", np.array([[0, 1]], dtype=type_of)),
+        ("above.bias", np.array([0, -threshold], dtype=type_of)),
+    ]
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in column)
+    graph.node.append(helper.make_node("Reshape", [old, "above.shape"], ["above.score"]))
+    graph.node.append(
+        helper.make_node("Gemm", ["above.score", "above.weight", "above.bias"], ["above.scores"])
+    )
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info("above.scores", kind, ["batch", 2]))
+    made: bytes = model.SerializeToString()
+    return made
 
 
 def exported(module: Any, width: int) -> bytes:

@@ -7,7 +7,7 @@ import importlib
 import io
 import logging
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dokimos.core.readable import printable
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.onnx_ml import has_ml, read_ml
 from dokimos.laws.models.tested_model import (
     ClassScores,
     Model,
@@ -34,7 +35,7 @@ from dokimos.laws.models.tested_model import (
     encoding_of,
     network_classes,
 )
-from dokimos.laws.models.trees import read_trees
+from dokimos.laws.models.trees import Ensemble, NotRead, read_trees
 from dokimos.laws.models.trial import LOADERS, expect_survival
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import Replayer, load_session, reason_of
@@ -164,7 +165,7 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         labels = encoded(found.predict, encode)
         classes = encoded(found.probabilities, encode)
         scores_of = ClassScores(classes, classes, found.labels)
-        return Model(name, labels, decision_of(domain), sha256, scores_of)
+        return _with_ml(Model(name, labels, decision_of(domain), sha256, scores_of), content, domain)
     network = Replayer(content, name=name)
     rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
 
@@ -172,7 +173,27 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         rows = as_numbers(encode(records), name).reshape(len(records), -1)
         return network(rows, rows_per_run=rows_per_run)
 
-    return Model(name, scores, decision_of(domain), sha256, made_of=content)
+    made = Model(name, scores, decision_of(domain), sha256, made_of=content)
+    return _with_ml(made, content, domain) if has_ml(uncompressed(content, file=name)) else made
+
+
+def _with_ml(model: Model, content: bytes, domain: Domain | None) -> Model:
+    """The model with what its operators of ai.onnx.ml are, or the reason why they are not read."""
+    model = replace(model, made_of=None)
+    if domain is not None and domain.encode is not None:
+        return model
+    try:
+        layout = None if domain is None else domain.layout
+        made, labels = read_ml(uncompressed(content, file=model.name), layout)
+    except NotRead as reason:
+        return replace(model, unread=str(reason))
+    if isinstance(made, Ensemble):
+        if layout is not None and made.inputs < layout.width:
+            made = made.changed(inputs=layout.width)
+        return replace(model, made_of=made, original=model.predict)
+    known = model.class_scores
+    scores_of = None if known is None else replace(known, labels=labels)
+    return replace(model, made_of=made, class_scores=scores_of)
 
 
 def _expect_modest(content: bytes, name: str) -> None:

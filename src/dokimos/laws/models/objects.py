@@ -16,7 +16,8 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.domain.functions import has_parameter
-from dokimos.laws.models.boosted import margins_of, read_booster
+from dokimos.laws.models.boosted import categories_of, margins_of, read_booster
+from dokimos.laws.models.category_splits import categories_of_records, of_scikit
 from dokimos.laws.models.estimators import (
     fitted_names,
     handing,
@@ -25,7 +26,7 @@ from dokimos.laws.models.estimators import (
     placed_trees,
     plain_columns,
 )
-from dokimos.laws.models.layers import AFFINE, Layers, exported, layers_of, of_records, written
+from dokimos.laws.models.layers import AFFINE, Layers, exported, layers_of, link_of, of_records, written
 from dokimos.laws.models.pipelines import Made, made_of, trees_of_records
 from dokimos.laws.models.scikit import native_predict, read_scikit
 from dokimos.laws.models.tested_model import (
@@ -126,15 +127,22 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
     steps = given.steps if type(given).__name__ == "Pipeline" and hasattr(given, "steps") else []
     last = steps[-1][1] if steps else given
     if booster is None and (hasattr(last, "coefs_") or getattr(last, "coef_", None) is not None):
-        return _as_network(model, lambda layout: written(_layers(given, last, hand, layout)), domain)
+        return _as_network(
+            model, lambda layout: written(_layers(given, last, hand, layout), link_of(last)), domain
+        )
     try:
         if steps:
             return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
         trees, stages = _trees(given, booster)
+        placed = _of_categories(given, trees, booster, hand, domain)
     except Damaged as problem:
         raise InputError(f"{model.name}: is damaged: {problem}.") from None
     except NotRead as reason:
         return replace(model, unread=str(reason))
+    if placed is not None:
+        margins = None if booster is None else margins_of(booster, hand, stages)
+        own = model.predict if booster is not None else model.scores
+        return replace(model, made_of=placed, original=own, margins=margins)
     columns = plain_columns(trees.names, domain, name=model.name)
     if columns is None:
         return replace(model, unread="one of its columns holds strings; encode them in a Pipeline")
@@ -145,6 +153,23 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         original=model.predict if booster is not None else model.scores,
         margins=None if booster is None else margins_of(booster, hand, stages),
     )
+
+
+def _of_categories(
+    given: Any, trees: Ensemble, booster: Any, hand: Callable[[Rows], Any], domain: Domain | None
+) -> Ensemble | None:
+    """Trees with splits by categories as trees of records; None for trees without. Raises NotRead."""
+    is_encoded = getattr(given, "_preprocessor", None) is not None
+    names = {} if booster is None else categories_of(booster)
+    if not is_encoded and not names:
+        return None
+    layout = None if domain is None else domain.layout
+    if layout is None:
+        raise NotRead("its categories are known only with a domain that has FEATURES")
+    slots = input_slots(given, layout)
+    if is_encoded:
+        return of_scikit(given, trees, slots, layout, hand)
+    return categories_of_records(trees, names, slots, layout)
 
 
 def _as_network(model: Model, make: Callable[[Layout], bytes], domain: Domain | None) -> Model:
@@ -177,7 +202,10 @@ def _behind(pipeline: Any, hand: Callable[[Rows], Any], domain: Domain | None) -
     if layout is None:
         raise NotRead("what a Pipeline takes is known only with a domain that has FEATURES")
     last = pipeline.steps[-1][1]
-    trees, _ = _trees(last, _booster_of(last))
+    booster = _booster_of(last)
+    trees, _ = _trees(last, booster)
+    if getattr(last, "_preprocessor", None) is not None or (booster is not None and categories_of(booster)):
+        raise NotRead("its splits are sets of categories; encode them as columns of 0 and 1")
     slots = input_slots(pipeline, layout)
     before = pipeline[:-1]
     made = made_of(before, [Made(k) for k in range(len(slots))])

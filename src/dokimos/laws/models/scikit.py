@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.laws.models.category_splits import CategorySplit, with_splits
 from dokimos.laws.models.estimators import Columns, fitted_names
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
 
@@ -78,6 +79,29 @@ def _plain(estimator: Any) -> Ensemble:
     )
 
 
+def _bagged(estimator: Any) -> Ensemble:
+    """Bagging of trees: the mean of their shares or values, each of the columns that it was given."""
+    are_trees = all(hasattr(each, "tree_") for each in estimator.estimators_)
+    if not are_trees or estimator.n_jobs not in (None, 1):
+        raise NotRead("its members are no trees, or are added up in several jobs")
+    count = len(getattr(estimator, "classes_", (0,)))
+    trees = []
+    for member, columns in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
+        made = _tree(member.tree_)
+        feature = np.where(made.feature == LEAF, LEAF, np.asarray(columns)[made.feature])
+        value = np.zeros((len(feature), count))
+        value[:, np.asarray(getattr(member, "classes_", [0]), dtype=np.int64)] = made.value
+        trees.append(replace(made, feature=feature, value=value))
+    return Ensemble(
+        trees,
+        base=np.zeros(count),
+        divide=len(trees),
+        single=True,
+        takes_missing=_allows_nan(estimator.estimators_[0]),
+        **_head(estimator),
+    )
+
+
 def _boosted(estimator: Any) -> Ensemble:
     """GradientBoosting: a constant, and the values of trees times the learning rate, for each score."""
     scores = estimator.estimators_.shape[1]
@@ -101,13 +125,14 @@ def _boosted(estimator: Any) -> Ensemble:
 
 def _hist(estimator: Any) -> Ensemble:
     """HistGradientBoosting: it adds in doubles, the base first; of two classes, the second above 0."""
-    if estimator._preprocessor is not None:
-        raise NotRead("its splits are sets of categories; encode them as columns of 0 and 1")
     base = np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel()
     is_binary = hasattr(estimator, "classes_") and len(base) == 1
     scores = np.concatenate([[0.0], base]) if is_binary else base
+    known, place_of = estimator._bin_mapper.make_known_categories_bitsets()
+    columns = np.flatnonzero(estimator._bin_mapper.is_categorical_).tolist()
+    listed = {column: _bits(known[place_of[column]]) for column in columns}
     trees = [
-        _hist_tree(predictor.nodes, number + is_binary, len(scores))
+        _hist_tree(predictor, listed, number + is_binary, len(scores))
         for stage in estimator._predictors
         for number, predictor in enumerate(stage)
     ]
@@ -115,14 +140,22 @@ def _hist(estimator: Any) -> Ensemble:
     return Ensemble(trees, base=scores, link="the exponential" if is_log else "", **_head(estimator))
 
 
-def _hist_tree(nodes: Any, column: int, columns: int) -> DecisionTree:
-    if nodes["is_categorical"].any():
-        raise NotRead("its splits are sets of categories; encode them as columns of 0 and 1")
+def _hist_tree(
+    predictor: Any, known: Mapping[int, NDArray[np.bool_]], column: int, columns: int
+) -> DecisionTree:
+    """A tree; a category that was not seen when it was fitted goes where a missing value goes."""
+    nodes = predictor.nodes
     is_leaf = nodes["is_leaf"].astype(np.bool_)
     own = np.arange(len(nodes))
     value = np.zeros((len(nodes), columns))
     value[:, column] = np.where(is_leaf, nodes["value"], 0.0)
-    return DecisionTree(
+    splits = {}
+    for node in np.flatnonzero(nodes["is_categorical"] & ~is_leaf).tolist():
+        left = _bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]])
+        missing_left = bool(nodes["missing_go_to_left"][node])
+        listed = np.flatnonzero(left | ~known[nodes["feature_idx"][node]] if missing_left else left)
+        splits[node] = CategorySplit(listed.tolist(), True, missing_left)
+    made = DecisionTree(
         np.where(is_leaf, LEAF, nodes["feature_idx"]).astype(np.int64),
         # A split on "missing or not" has an infinite threshold, which no file holds.
         np.clip(np.where(is_leaf, 0.0, nodes["num_threshold"]), -_MOST, _MOST),
@@ -131,6 +164,11 @@ def _hist_tree(nodes: Any, column: int, columns: int) -> DecisionTree:
         value,
         nodes["missing_go_to_left"].astype(np.bool_) & ~is_leaf,
     )
+    return with_splits(made, splits)
+
+
+def _bits(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    return (words[:, None] >> np.arange(32, dtype=np.uint32) & 1).astype(np.bool_).ravel()
 
 
 def _adaptive(estimator: Any) -> Ensemble:
@@ -193,6 +231,7 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
     ),
     **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), _boosted),
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _hist),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagged),
     "AdaBoostClassifier": _adaptive,
     "IsolationForest": _isolating,
 }

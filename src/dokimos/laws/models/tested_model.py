@@ -201,7 +201,7 @@ def _among_classes(decisions: NDArray[Any], domain: Domain) -> NDArray[Any]:
     raise InputError(
         f"Domain {domain.name}: the model gives one number for each record, such as {between[0]:g}: a "
         f"{kind}, not one of its {len(domain.classes)} CLASSES; say in the domain how to decide, for "
-        "example `def decide(scores): return scores.reshape(-1) > 0.5`."
+        "example `decide = above(0.5)`, with `from dokimos.laws import above`."
     )
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
 from dokimos.checker.lemmas.zones import Comparison, Number, Options, Quantity, Sign, Zone
+from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.expressions import Refusal, Unread
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -30,26 +32,32 @@ from dokimos.networks.semantics.rounding import rounding_bounds
 
 #: Not all integers beyond this are float32 numbers.
 _WHOLE_FLOAT32 = 2**24
+#: Whole factors of scores in a law up to this, and their products with 53 bits, are rounded once.
+_MOST_FACTORS = 2**40
 
 
 class NetworkReach:
     """A network of affine layers with ReLUs between them that takes records of a layout, column by column.
 
-    The decision is the first of the largest scores. Any other network is refused.
+    The decision is the first of the largest scores; a single score is the decision itself. Any other
+    network is refused.
     """
 
-    def __init__(self, content: bytes, layout: Layout, *, name: str) -> None:
-        self.layout, self.content = layout, content
+    def __init__(
+        self,
+        content: bytes,
+        layout: Layout,
+        *,
+        name: str,
+        labels: Sequence[Any] = (),
+        is_whole: bool = True,
+    ) -> None:
+        self.layout, self.content, self.labels, self._is_whole = layout, content, labels, is_whole
         self.network, self.layers = read_layers(content, name=name)
         if self.network.input_size != layout.width:
             raise Refusal(
                 f"the network takes {self.network.input_size} inputs, and records have {layout.width} "
                 "columns; give a network of this domain"
-            )
-        if self.classes < 2:
-            raise Refusal(
-                "the network gives one number, not a score for each class; what `decide` makes of it can "
-                "be tested, not proven"
             )
         for feature in layout.features:
             if feature.may_miss:
@@ -67,7 +75,9 @@ class NetworkReach:
 
     @cached_property
     def _rows(self) -> Floats:
-        """For each pair (a, b) the factors of score a − score b."""
+        """For each pair (a, b) the factors of score a − score b; of a single score, those of ± it."""
+        if self.classes == 1:
+            return np.array([[1.0], [-1.0]])
         one = np.eye(self.classes)
         return np.stack([one[a] - one[b] for a, b in self.pairs])
 
@@ -76,8 +86,10 @@ class NetworkReach:
         """How far each score of a float32 run may be from the real one, for all records of the layout.
 
         None if nothing is known: a feature without a range, integers that are not float32 numbers, scores
-        that may overflow.
+        that may overflow, a network that is only a part of what decides (not `is_whole`).
         """
+        if not self._is_whole:
+            return None
         ends: list[tuple[Fraction, Fraction]] = []
         for feature in self.layout.features:
             if feature.kind is Kind.CHOICE:
@@ -103,7 +115,10 @@ class NetworkReach:
         return values
 
     def leads(self, box: Interval) -> Floats:
-        """For each box, and each pair (a, b), a lower bound of score a − score b over the box."""
+        """For each box, and each pair (a, b), a lower bound of score a − score b over the box.
+
+        Of a single score: lower bounds of it, and of its negative; so for `slopes`.
+        """
         over = bounded(self.layers, box.map(lambda end: end[:, None, :]))
         return over.lower_bounds(point(self._rows), over.silent(1))
 
@@ -127,6 +142,12 @@ class NetworkReach:
                 found = through_slopes(found, steady)
         return found
 
+    def score_ends(self, columns: Sequence[Number]) -> tuple[Fraction, Fraction]:
+        """Exact bounds of the single score of a record, the closest that are known."""
+        values = [Fraction(each) for each in columns]
+        *_, closest = enclosures(self.network, values)
+        return Fraction(closest.lower[0]), Fraction(closest.upper[0])
+
     def decided(self, columns: Sequence[Number]) -> int | None:
         """The exact class of a record; None if its scores cannot be told apart."""
         values = [Fraction(each) for each in columns]
@@ -140,13 +161,13 @@ class NetworkReach:
 
 
 def read_layers(content: bytes, *, name: str) -> tuple[Network, tuple[ReluLayer, ...]]:
-    """A network of affine layers with ReLUs between them. Raises Refusal for any other."""
+    """A network of affine layers with ReLUs between them. Raises Unread for any other."""
     try:
         network = read_onnx(uncompressed(content, file=name), name=name)
         return network, relu_layers(network)
     except DokimosError as problem:
         reason = str(problem).rstrip(".")
-        raise Refusal(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
+        raise Unread(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
 
 
 @dataclass(frozen=True)
@@ -266,7 +287,11 @@ class NetworkCloser:
     slack, g(s) − g(r) <= 2·(slack a + slack b). So neither can be where g(s) − g(r) is at least that, or
     0 over the reals. It is bounded by the slopes of g between the two records (`NetworkReach.slopes`).
 
-    (3) Over the reals, a zone of one case is decided by the exact scores of its records.
+    (3) Of single scores, let the law forbid that Σ f_r·score r + q is at most 0 (below 0). It is not where
+    the bounds of the scores, q and Σ|f_r|·slack leave it above 0 (from 0 on); nor where this is so of
+    f·(score r − score s), bounded by the slopes of the score between two records.
+
+    (4) Over the reals, a zone of one case is decided by the exact scores of its records.
     """
 
     question: LawQuestion
@@ -294,12 +319,25 @@ class NetworkCloser:
             weight[left] = self._weights(inner, boxes, slopes)
         return Examined(done, weight)
 
+    @property
+    def decided(self) -> Callable[[Sequence[Number]], Any] | None:
+        """What gives the exact decision on a record; None where the decisions are numbers."""
+        labels = self.reach.labels or range(self.reach.classes)
+
+        def decided(columns: Sequence[Number]) -> Any:
+            found = self.reach.decided(columns)
+            return None if found is None else labels[found]
+
+        return None if self.question.limits else decided
+
     @cached_property
     def _is_real(self) -> bool:
         return not self.slack.any()
 
     def _possible(self, zones: Sequence[Zone], boxes: Sequence[Interval]) -> tuple[Mask, Interval]:
         """For each zone and each forbidden combination, whether it is possible; and the slopes."""
+        if self.question.limits:
+            return self._scores_possible(zones, boxes)
         can = [self._classes(self.reach.leads(box)) for box in boxes]
         open_ones = [
             np.array([each.where.over(zone) is not False for zone in zones], dtype=np.bool_)
@@ -320,6 +358,44 @@ class NetworkCloser:
                     gain = gains[:, place[a, b]]
                     bad[:, number] &= ~(gain >= 0 if self._is_real else gain > least)
         return bad, slopes
+
+    def _scores_possible(self, zones: Sequence[Zone], boxes: Sequence[Interval]) -> tuple[Mask, Interval]:
+        """The same of forbidden comparisons of single scores, by (3)."""
+        ends = [self.reach.leads(box) for box in boxes]
+        slopes = self.reach.slopes(_whole(boxes))
+        gains = {
+            (r, s): products(slopes, self._change(r, s, zones, boxes).map(lambda end: end[:, None, :]))
+            for r, s in combinations(range(len(boxes)), 2)
+        }
+        found = [
+            np.array([each.where.over(zone) is not False for zone in zones], dtype=np.bool_)
+            & np.logical_and.reduce([self._can_hold(part, zones, ends, gains) for part in each.parts])
+            for each in self.question.limits
+        ]
+        return np.stack(found, axis=1), slopes
+
+    def _can_hold(
+        self,
+        part: ScoreComparison,
+        zones: Sequence[Zone],
+        ends: Sequence[Floats],
+        gains: Mapping[tuple[int, int], Floats],
+    ) -> Mask:
+        """In which zones a comparison of scores may hold; `gains[r, s]` bound ±(score s − score r)."""
+        if sum(abs(factor) for _, _, factor in part.scores) > _MOST_FACTORS:
+            raise Refusal("the factors of the scores in the law are too large")
+        least = np.zeros(len(zones))
+        for r, _, factor in part.scores:
+            least = down(least + down(abs(factor) * ends[r][:, int(factor < 0)]))
+        if len(part.scores) == 2 and part.scores[0][2] + part.scores[1][2] == 0:
+            (r, _, factor), (s, _, _) = sorted(part.scores)
+            gain = gains[r, s][:, int(factor > 0)]
+            least = np.maximum(least, gain if abs(factor) == 1 else down(abs(factor) * gain))
+        for _, _, factor in part.scores:
+            least = down(least - up(abs(factor) * self.slack[0])) if self.slack.any() else least
+        rest = np.array([rounded_down(part.quantity.ends(zone)[0]) for zone in zones])
+        least = least_difference(least, -rest)
+        return ~(least >= 0 if part.sign is Sign.BELOW else least > 0)
 
     def _classes(self, leads: Floats) -> Mask:
         """For each zone the classes that are possible, by (1)."""
@@ -391,6 +467,10 @@ def exactly_violated(question: LawQuestion, reach: NetworkReach, case: Sequence[
     """Whether the exact decisions of a network violate the law in a case; None if they are not known."""
     if not question.admits(case):
         return False
+    if question.limits:
+        ends = [reach.score_ends(question.exact_columns(each, case)) for each in question.records]
+        answers = [_exactly_holds(each, case, ends) for each in question.limits]
+        return True if True in answers else None if None in answers else False
     classes = []
     for record in question.records:
         decided = reach.decided(question.exact_columns(record, case))
@@ -398,6 +478,23 @@ def exactly_violated(question: LawQuestion, reach: NetworkReach, case: Sequence[
             return None
         classes.append(decided)
     return question.is_violated(case, classes)
+
+
+def _exactly_holds(
+    limit: ForbiddenScores, case: Sequence[Number], ends: Sequence[tuple[Fraction, Fraction]]
+) -> bool | None:
+    """Whether all comparisons of scores between these ends hold in a case; None if that is not known."""
+    if not limit.where.holds(case):
+        return False
+    answers: list[bool | None] = []
+    for part in limit.parts:
+        low = high = Fraction(part.quantity.at(case))
+        for record, _, factor in part.scores:
+            both = factor * ends[record][0], factor * ends[record][1]
+            low, high = low + min(both), high + max(both)
+        first, last = part.sign.holds(low), part.sign.holds(high)
+        answers.append(first if first == last else None)
+    return False if False in answers else None if None in answers else True
 
 
 def through_slopes(factors: Interval, steady: Floats) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,30 +23,37 @@ from dokimos.core.files import read_whole, write_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
+from dokimos.laws.domain.functions import Above
 from dokimos.laws.engine.law_plan import LawPlan, make_plan
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.engine.record_rules import undeclared_gaps
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.layers import EXPONENTIAL, LOGISTIC, thresholded, without_link
 from dokimos.laws.models.same_decisions import (
     are_close,
     expect_faithful_trees,
     expect_same_decisions,
     random_cases,
 )
-from dokimos.laws.models.tested_model import Model
+from dokimos.laws.models.tested_model import Model, largest
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.copies import CopiesOfNetwork
-from dokimos.laws.proving.expressions import Refusal, Unread
+from dokimos.laws.proving.expressions import Unread
 from dokimos.laws.proving.network_closing import NetworkCloser, NetworkReach
 from dokimos.laws.proving.question import LawQuestion, LinearCover, check_covers
 from dokimos.laws.proving.results import LawDecision, VerifySettings
 from dokimos.laws.proving.translation import expect_translatable, translate
-from dokimos.laws.proving.tree_questions import TreeQuestion
+from dokimos.laws.proving.tree_questions import TreeQuestion, of_scores
 from dokimos.networks.reading.onnx_file import read_onnx
 
 #: The arithmetic in which a proof about a network holds.
 REAL, BOTH = "over the reals", "over the reals and in float32"
+_LINKS: Mapping[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "": lambda scores: scores,
+    LOGISTIC: lambda scores: 1 / (1 + np.exp(-scores)),
+    EXPONENTIAL: np.exp,
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,8 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
     expect_translatable(plan)
     made_of = model.made_of
     if isinstance(made_of, Ensemble):
+        if plan.domain.decide is not None:
+            raise Unread("what `decide` makes of the sum of trees is tested, not proven")
         is_number = len(made_of.base) == 1
         classes: Sequence[Any] = made_of.classes or range(len(made_of.base))
         question = translate(plan, None if is_number else classes, reals=Grid.DOUBLE)
@@ -112,18 +121,34 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         in_words = "float32" if made_of.float32_sums else "doubles"
         return StatedLaw(question, asked, f"as the trees compute, in {in_words}", left_out=left_out)
     if isinstance(made_of, bytes):
-        question = translate(plan, range(_outputs(made_of, model)))
-        data = data_of(plan.domain)
-        reach = NetworkReach(made_of, _layout(plan), name=model.name)
-        _expect_faithful_layers(reach, model, _layout(plan), data)
-        exact = NetworkCloser(question, reach, np.zeros(reach.classes))
-        rounding = reach.rounding
-        stricter = None if rounding is None else NetworkCloser(question, reach, rounding)
-        return StatedLaw(question, exact, REAL, stricter, _left_out(_layout(plan), data))
+        return _state_network(plan, model, made_of)
     why = f": {model.unread}" if model.unread else ""
     raise Unread(
         f"{model.name} is neither an ensemble of trees nor a network whose layers can be read{why}"
     )
+
+
+def _state_network(plan: LawPlan, model: Model, content: bytes) -> StatedLaw:
+    layout, data, decide = _layout(plan), data_of(plan.domain), plan.domain.decide
+    given_content = uncompressed(content, file=model.name)
+    content, link = without_link(given_content)
+    outputs = _outputs(content, model)
+    if isinstance(decide, Above):
+        if outputs != 1 or (link and (link, decide.threshold) != (LOGISTIC, 0.5)):
+            raise Unread("what is above a threshold is proven of one number, of a probability only at 0.5")
+        content, link, outputs = thresholded(content, 0.0 if link else decide.threshold), "", 2
+    given = () if model.class_scores is None else model.class_scores.labels
+    labels = tuple(given) if len(given) == outputs else tuple(range(outputs))
+    question = translate(plan, None if outputs == 1 else labels)
+    if link and outputs == 1:
+        question = replace(question, limits=tuple(of_scores(each, link) for each in question.limits))
+    is_whole = content == given_content and model.class_scores is None
+    reach = NetworkReach(content, layout, name=model.name, labels=labels, is_whole=is_whole)
+    _expect_faithful_layers(reach, model, layout, data, link)
+    exact = NetworkCloser(question, reach, np.zeros(reach.classes))
+    rounding = reach.rounding
+    stricter = None if rounding is None else NetworkCloser(question, reach, rounding)
+    return StatedLaw(question, exact, REAL, stricter, _left_out(layout, data))
 
 
 def _left_out(layout: Layout, data: NDArray[Any] | None) -> str:
@@ -136,26 +161,37 @@ def _left_out(layout: Layout, data: NDArray[Any] | None) -> str:
 
 
 def _expect_faithful_layers(
-    reach: NetworkReach, model: Model, layout: Layout, data: NDArray[Any] | None
+    reach: NetworkReach, model: Model, layout: Layout, data: NDArray[Any] | None, link: str
 ) -> None:
     """Compare the layers that were read with a run of the network. Raises InputError."""
     if data is not None:
         data = data[np.isfinite(data).all(axis=1)]  # where a value is missing, there is no score
     columns = {column: np.zeros(0) for column in range(layout.width)}
+
+    def linked(rows: NDArray[Any]) -> NDArray[Any]:
+        found = reach.scores(rows)
+        return found if len(found[0]) > 1 else _LINKS[link](found)
+
+    def decided(rows: NDArray[Any]) -> NDArray[Any]:
+        if reach.classes > 1:
+            return np.asarray(np.array(reach.labels, dtype=object)[largest(reach.scores(rows))])
+        ours, theirs = linked(rows)[:, 0], np.asarray(model.predict(rows)).astype(np.float64)
+        return np.where([are_close(*pair) for pair in zip(theirs, ours, strict=True)], theirs, ours)
+
     expect_same_decisions(
         model.predict,
-        lambda rows: reach.scores(rows).argmax(axis=1),
+        decided,
         data,
         random_cases(data, layout, layout.width, columns, inside=True),
         what=f"{model.name}: read as layers, it",
         layout=layout,
-        is_rounding=lambda row: _are_alike(np.asarray(model.scores(row)), reach.scores(row)),
+        is_rounding=lambda row: _are_alike(np.asarray(model.scores(row)), linked(row)),
     )
 
 
 def _are_alike(theirs: NDArray[Any], ours: NDArray[Any]) -> bool:
     """Whether rounding explains the difference of scores; of decisions, that ours are not far apart."""
-    if theirs.size == ours.size:
+    if theirs.size == ours.size and theirs.dtype.kind == "f":
         return are_close(theirs.reshape(1, -1), ours)
     second, first = np.sort(ours.ravel())[-2:]
     return are_close(first, second)
@@ -165,7 +201,7 @@ def _outputs(content: bytes, model: Model) -> int:
     try:
         return read_onnx(uncompressed(content, file=model.name), name=model.name).output_size
     except DokimosError as problem:
-        raise Refusal(f"{model.name} cannot be read layer by layer: {str(problem).rstrip('.')}") from None
+        raise Unread(f"{model.name} cannot be read layer by layer: {str(problem).rstrip('.')}") from None
 
 
 def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: bool) -> LawPlan:

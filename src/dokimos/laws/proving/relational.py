@@ -16,6 +16,7 @@ from math import prod
 from dokimos.checker.lemmas.zones import (
     Comparison,
     Either,
+    ForbiddenDecisions,
     Formula,
     Grid,
     Options,
@@ -25,6 +26,7 @@ from dokimos.checker.lemmas.zones import (
     Values,
     Zone,
 )
+from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.proving.expressions import Refusal, float32_end
 from dokimos.laws.proving.question import LawQuestion
@@ -55,7 +57,8 @@ def relational_property(question: LawQuestion, zone: Zone, network: Network) -> 
     are 0 or 1 and add up to 1 (at most 1 where "none" is left). Every condition of the question, and where
     the decisions are forbidden, is a formula over the variables: a comparison of one choice with a number
     says in which of its options the choice is, and is written as "these columns add up to 1"; q < 0 over
-    integers is q <= −1. The decision is a iff no score before a is as large and none behind it is larger. ∎
+    integers is q <= −1. The decision is a iff no score before a is as large and none behind it is larger;
+    a single score is compared as the law compares it. ∎
 
     Raises Refusal if a condition uses what no record shows, or there are too many combinations.
     """
@@ -103,8 +106,9 @@ class _Relational:
             return None
         common = [*self._links(places), *self._mixtures(places)]
         conjunctions: list[Conjunction] = []
-        for each in question.forbidden:
-            decisions = [c for r, a in enumerate(each.classes) for c in self._decides(r, a)]
+        forbidden: list[ForbiddenDecisions | ForbiddenScores] = [*question.forbidden, *question.limits]
+        for each in forbidden:
+            decisions = list(self._forbidden(each, places))
             for part in _parts([*question.conditions, each.where], self.zone):
                 conditions = [c for comparison in part for c in self._linear(comparison, places)]
                 conjunctions.append((*common, *conditions, *decisions))
@@ -175,6 +179,26 @@ class _Relational:
             for sign in (1,) if -1 in values.left else (1, -1):
                 yield Linear(tuple((c, Fraction(sign)) for c in columns), (), Fraction(sign))
 
+    def _forbidden(
+        self, each: ForbiddenDecisions | ForbiddenScores, places: dict[int, tuple[int, Slot]]
+    ) -> Iterator[Linear]:
+        if isinstance(each, ForbiddenDecisions):
+            for record, chosen in enumerate(each.classes):
+                yield from self._decides(record, chosen)
+            return
+        for part in each.parts:
+            terms, constant = self._terms(self._known(part.quantity, places), places)
+            scores = tuple(sorted((record, Fraction(factor)) for record, _, factor in part.scores))
+            yield Linear(terms, scores, -constant, strict=part.sign is Sign.BELOW)
+
+    def _known(self, quantity: Quantity, places: dict[int, tuple[int, Slot]]) -> Quantity:
+        """The quantity, if records show all that it is about. Raises Refusal."""
+        for variable, _ in quantity.terms:
+            if variable not in places:
+                name = self.question.variables[variable].name
+                raise Refusal(f"a condition uses {name}, which no record shows")
+        return quantity
+
     def _decides(self, record: int, chosen: int) -> Iterator[Linear]:
         classes = self.network.output_size
         for other in range(classes):
@@ -186,11 +210,7 @@ class _Relational:
                 yield Linear((), tuple(sorted(terms)), Fraction(0), strict=other < chosen)
 
     def _linear(self, comparison: Comparison, places: dict[int, tuple[int, Slot]]) -> Iterator[Linear]:
-        quantity = comparison.quantity
-        for variable, _ in quantity.terms:
-            if variable not in places:
-                name = self.question.variables[variable].name
-                raise Refusal(f"a condition uses {name}, which no record shows")
+        quantity = self._known(comparison.quantity, places)
         if len(quantity.terms) == 1:
             ((variable, factor),) = quantity.terms
             values = self.zone.values[variable]

@@ -77,7 +77,7 @@ class _Rows:
     def __init__(self, plan: LawPlan, stated: StatedLaw, model: Model, settings: VerifySettings) -> None:
         self._stated, self._settings = stated, settings
         closer = stated.closer
-        decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+        decided = closer.decided if isinstance(closer, NetworkCloser) else None
         self._replay = CaseReplay(plan, model, stated.question, decided)
         self._scores = stated.scores
 

@@ -201,7 +201,7 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
         for each, is_proven in zip(strict, held, strict=True):
             if not is_proven:
                 raise InvalidProof(f"row {each[0].row} (0-based): is not shown to hold in float32")
-    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    decided = closer.decided if isinstance(closer, NetworkCloser) else None
     _require_violated(CaseReplay(plan, model, stated.question, decided), stated, saved.rows, zones)
     return stated
 

@@ -131,8 +131,8 @@ def number_or_none(value: float) -> Number | None:
 # Runs a case of a question again as a case of its law: by the engine, record by record, and shrunk
 
 
-#: The class of a record, given column by column; None if it is not determined.
-Decided = Callable[[Sequence[Number]], int | None]
+#: The decision on a record, given column by column; None if it is not determined.
+Decided = Callable[[Sequence[Number]], Any]
 
 
 class CaseReplay:

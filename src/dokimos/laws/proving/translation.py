@@ -32,6 +32,7 @@ from dokimos.checker.lemmas.zones import (
 )
 from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison
 from dokimos.laws.domain.features import Feature, Kind, Layout
+from dokimos.laws.domain.functions import Above
 from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.record_constraints import RECORD, constraints_of
@@ -86,7 +87,7 @@ def expect_translatable(plan: LawPlan) -> None:
         if function is not None and function.takes_rng:
             reason = f"{call.function} draws noise at random itself: no set of cases stands for all draws"
             raise Refusal(reason, call.at)
-    if plan.domain.encode is not None or plan.domain.decide is not None:
+    if plan.domain.encode is not None or not isinstance(plan.domain.decide, Above | None):
         what = "encode" if plan.domain.encode is not None else "decide"
         layout = plan.domain.layout
         texts = [each.name for each in layout.features if each.holds_strings] if layout else []

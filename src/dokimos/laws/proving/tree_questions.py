@@ -38,13 +38,8 @@ class TreeQuestion:
         layout, ensemble = self.question.layout, self.ensemble
         if ensemble.inputs != layout.width:
             raise Refusal(f"the trees take {ensemble.inputs} columns, records have {layout.width}")
-        if ensemble.link and not all(
-            _is_order(part) for each in self.question.limits for part in each.parts
-        ):
-            raise Unread(
-                f"predictions are {ensemble.link} of what the trees add up to, of which only the order is "
-                "proven; state a law as d1 <= d2"
-            )
+        for each in self.question.limits:
+            of_scores(each, ensemble.link)
         if ensemble.is_vector:
             raise Refusal(
                 "it predicts several numbers for each record, a law is about one: fit a model for each, "
@@ -65,14 +60,9 @@ class TreeQuestion:
             self.question.zone if zone is None else zone,
             self.question.conditions,
             tuple(each.features for each in self.question.records),
-            self.question.forbidden or tuple(map(self._limit, self.question.limits)),
+            self.question.forbidden
+            or tuple(of_scores(each, self.ensemble.link) for each in self.question.limits),
         )
-
-    def _limit(self, limit: ForbiddenScores) -> ForbiddenScores:
-        """The same of scores, where predictions are an increasing function of them (`_is_order`)."""
-        if not self.ensemble.link:
-            return limit
-        return replace(limit, parts=tuple(replace(each, quantity=Quantity()) for each in limit.parts))
 
     def check(self, cover: Cover) -> None:
         """Check that a cover proves the law. Raises InvalidProof."""
@@ -129,6 +119,21 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
         divide=ensemble.divide,
         tie=ensemble.tie,
     )
+
+
+def of_scores(limit: ForbiddenScores, link: str) -> ForbiddenScores:
+    """The same of scores, where predictions are an increasing function of them, the `link` (`_is_order`).
+
+    Raises Unread where more than the order of predictions is asked.
+    """
+    if not link:
+        return limit
+    if not all(map(_is_order, limit.parts)):
+        raise Unread(
+            f"predictions are {link} of what the model adds up, of which only the order is proven; state a "
+            "law as d1 <= d2"
+        )
+    return replace(limit, parts=tuple(replace(each, quantity=Quantity()) for each in limit.parts))
 
 
 def _is_order(part: ScoreComparison) -> bool:

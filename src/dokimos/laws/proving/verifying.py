@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ _DRAWING_SHARE, _TURNS_SHARE = 0.1, 0.8
 _FIRST_TURN, _LONGER = 1.0, 3.0
 #: How many tests are made of a model that cannot be read.
 _TESTS = 20_000
-#: The most zones of a proof that is tried before the guided search.
-_SHORT = 300
+#: The most zones of a proof that is tried after a few batches of draws, and before the guided search.
+_FEW, _SHORTEST, _SHORT = 2, 8, 300
 
 
 def verify_law(
@@ -78,7 +79,7 @@ def _tested(start: LawDecision, reason: str) -> LawDecision:
 
 def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Deadline) -> LawDecision:
     closer = stated.closer
-    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    decided = closer.decided if isinstance(closer, NetworkCloser) else None
     replay = CaseReplay(plan, start.model, stated.question, decided)
     tables = CaseTables(stated.question, stated.scores)
     steps = _Steps(start.settings, stated, tables, confirms(replay, stated), deadline)
@@ -118,27 +119,35 @@ class _Steps:
         yield search_trees(closer.statement(), self.confirms, self.deadline, draws)
 
     def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
-        """All cases or draws, a search for a short proof; then a guided search and linear bounds of copies,
-        in turns that grow longer; at last a search for a long proof."""
-        yield from self._falsified(_DRAWING_SHARE * self.deadline.left, draws=True, guided=False)
+        """A few draws and zones, all cases or more draws, a search for a short proof; then a guided search
+        and linear bounds of copies, in turns that grow longer; at last a search for a long proof."""
+        draws = falsifying(self.tables, self.confirms, np.random.default_rng(self.settings.seed))
+        share = Deadline.after(_DRAWING_SHARE * self.deadline.left)
+        for number, found in enumerate(draws):
+            if number == _FEW:
+                yield "bounds on zones", self._zones(closer, _SHORTEST)
+            if found is not None:
+                yield found.step, SearchEnd(case=found.case)
+            if share.is_over:
+                break
         yield "bounds on zones", self._zones(closer, _SHORT)
         copies, turn = CopiesOfNetwork(closer), _FIRST_TURN
         last = (1 - _TURNS_SHARE) * self.deadline.left
         while (left := self.deadline.left - last) > 0:
-            yield from self._falsified(min(turn, left), draws=False, guided=True)
+            yield from self._guided(min(turn, left))
             until = Deadline.after(min(_LONGER * turn, max(0.0, self.deadline.left - last)))
-            yield "linear bounds of copies", copies.search(self.confirms, until)
+            if find_spec("torch") is not None:
+                yield "linear bounds of copies", copies.search(self.confirms, until)
             turn *= _LONGER
         yield "branch and bound", self._zones(closer, None)
 
-    def _falsified(self, seconds: float, *, draws: bool, guided: bool) -> Iterator[tuple[str, SearchEnd]]:
+    def _guided(self, seconds: float) -> Iterator[tuple[str, SearchEnd]]:
         found = falsify(
             self.tables,
             self.confirms,
             seed=self.settings.seed,
             deadline=Deadline.after(seconds),
-            draws=draws,
-            guided=guided,
+            draws=False,
         )
         if found is not None:
             yield found.step, SearchEnd(case=found.case)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,13 @@ from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.layers import shaped_like, without_link
 from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.models.same_decisions import are_close, expect_same_decisions, random_cases
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.network_closing import NetworkCloser, read_layers
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
@@ -66,6 +68,17 @@ class RepairedModel:
     before: ModelMeasures
     after: ModelMeasures
     seed: int
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its weights as torch has them, for a Sequential of as many Linear layers with ReLUs between."""
+        import torch
+
+        layers = read_layers(without_link(self.content)[0], name="the repaired network")[1]
+        return {
+            f"{2 * number}.{name}": torch.from_numpy(values.astype(np.float32))
+            for number, layer in enumerate(layers)
+            for name, values in (("weight", layer.weights), ("bias", layer.biases))
+        }
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,10 @@ class Repair:
                 raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
             if not isinstance(stated.closer, NetworkCloser):
                 raise InputError(f"{self._model.name}: not a network; only networks can be repaired.")
+            if stated.question.limits:
+                raise InputError(
+                    f"{law.name}: cannot be repaired: it compares numbers, and repair is for decisions."
+                )
             questions.append(stated.question)
             closer = stated.closer
         if closer is None:
@@ -203,7 +220,8 @@ class Repair:
             seed=settings.seed,
             find=lambda now: self._pairs(now, rows, rng),
         )
-        content = network.onnx(self._low, self._high)
+        assert isinstance(self._model.made_of, bytes)  # a network was stated
+        content = shaped_like(network.onnx(self._low, self._high), self._model.made_of)
         self._expect_faithful(network, content)
         return content
 

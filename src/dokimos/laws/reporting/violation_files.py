@@ -341,7 +341,7 @@ def _violated(path: Path, none: LawDecision, plan: LawPlan, stated: StatedLaw) -
     for name, record in saved.cases[0].inputs.items():
         as_records([record], layout, name)  # refuses what is no record
     closer = stated.closer
-    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    decided = closer.decided if isinstance(closer, NetworkCloser) else None
     replay = CaseReplay(plan, none.model, stated.question, decided)
     case = replay.case_of(saved.cases[0])
     if case is None or not confirms(replay, stated)(case):

@@ -199,6 +199,8 @@ class _Translation:
             "Pad": lambda node, parts: pad(
                 node, _only(parts), AffineExpression(Fraction(node.real("value")))
             ),
+            "Mul": self._scaled,
+            "Div": self._scaled,
             "Relu": self._relu,
             "Sub": self._sub,
             **dict.fromkeys(REARRANGE, self._rearrange),
@@ -342,6 +344,30 @@ class _Translation:
 
     def _sub(self, node: Node, parts: Sequence[Array | None]) -> Array:
         return self._sum(node, parts, -1)
+
+    def _scaled(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        """A tensor times constants, or divided by constants, entry by entry: one rounding each.
+
+        The product of two constants is one; a constant divided by a tensor has no affine form.
+        """
+        left, right = _present(parts[0]), _present(parts[1])
+        turned = node.op == "Mul" and left.dtype != object
+        own, other = (right, left) if turned else (left, right)
+        constants = _constant(node, other)
+        if node.op == "Div" and not constants.all():
+            raise UnsupportedOp("Div", "a division by zero has no affine form")
+        a, b = np.broadcast_arrays(_expressions(own), constants)
+        sizes = self._sizes(node.inputs[1 if turned else 0])
+        size = None if sizes is None else np.broadcast_to(sizes, a.shape)
+        out = np.empty(a.shape, dtype=object)
+        for at, (x, y) in enumerate(zip(a.flat, b.flat, strict=True)):
+            factor = 1 / Fraction(float(y)) if node.op == "Div" else Fraction(float(y))
+            exact = combine([(factor, x)])
+            if size is None or not factor:
+                out.flat[at] = exact
+            else:
+                out.flat[at] = self._noisy(exact, 2, _above(abs(factor) * Fraction(float(size.flat[at]))))
+        return out
 
     def _relu(self, node: Node, parts: Sequence[Array | None]) -> Array:
         def rectify(e: AffineExpression) -> AffineExpression:

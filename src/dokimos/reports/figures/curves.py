@@ -28,8 +28,9 @@ from dokimos.reports.figures.frame import (
 
 
 _SHORTEST_SECONDS = 1e-3
-_MARKED, _WITH_TIPS = 16, 1500
-"""How many runs of a curve have a mark; up to how many runs in total each has a tooltip with its time."""
+_MARKED, _WITH_TIPS, _PAIRS_WITH_TIPS = 16, 1500, 100
+"""How many runs of a curve have a mark; up to how many runs in total each has a tooltip with its time;
+and up to how many instances of a scatter plot each has one."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,15 @@ def scatter(pairs: Sequence[TimePair], first: str, second: str, *, width: int = 
     y = logarithmic([*times, never], area.bottom, area.top)
     draw_axes(sheet, area, x.ticks, y.ticks, x_title=f"seconds, {first}", y_title=f"seconds, {second}")
     sheet.line(area.left, area.bottom, area.right, area.top, "limit")
-    for one in pairs:
-        places = [never if t is None else max(t, _SHORTEST_SECONDS) for t in (one.first, one.second)]
-        both = one.first is not None and one.second is not None
-        tip = "" if len(pairs) > _WITH_TIPS else one.instance
-        sheet.mark(x(places[0]), y(places[1]), Shape.CIRCLE if both else Shape.CROSS, "s0", tip, size=3)
+    places = {
+        one: tuple(never if t is None else max(t, _SHORTEST_SECONDS) for t in (one.first, one.second))
+        for one in pairs
+    }
+    for shape, is_shown in ((Shape.CIRCLE, True), (Shape.CROSS, False)):
+        own = [one for one in pairs if (None not in (one.first, one.second)) is is_shown]
+        sheet.marks([(x(places[one][0]), y(places[one][1])) for one in own], shape, "s0", size=3)
+    for one in pairs if len(pairs) <= _PAIRS_WITH_TIPS else ():
+        sheet.mark(x(places[one][0]), y(places[one][1]), Shape.SQUARE, "hit", one.instance, size=4)
     unsolved = sum(one.first is None for one in pairs), sum(one.second is None for one in pairs)
     words = f"{len(pairs)} instances; {first} leaves {unsolved[0]} of them, {second} {unsolved[1]}"
     return Figure("scatter", f"{first} and {second}", words + ".", side, int(area.bottom + 44), sheet.body)
