@@ -1,12 +1,12 @@
 """What a profile costs, against the bare passes and against finite differences, measured in one run.
 
-python benchmarks/profile_speed.py [SAMPLES]
+python benchmarks/profile_speed.py [SAMPLES] [--full]
 
 For networks of d inputs and the same samples: the batched forward and backward passes alone; the five
-components; the five and the extras beside them; and the gradients alone by finite differences in batches of
-the same size, forward (d + 1 evaluations a sample) and central (2d). The differences are taken at some of
-the samples and their time scaled up, since all would take minutes. Times are CPU seconds, the median of a
-few runs.
+components; and the gradients alone by finite differences in batches of the same size, forward (d + 1
+evaluations a sample) and central (2d). The differences are taken at some of the samples and their time
+scaled up, since all would take minutes. Times are CPU seconds, the median of a few runs. That takes less
+than two minutes; `--full` adds the five and the extras beside them, some of which search for half a minute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dokimos.suites.facts import COMPONENTS, ProfileSettings
 from dokimos.suites.vnnlib.margins import margin_form
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
-REPEATS = 5
+REPEATS = 3
 RADIUS = Fraction(3, 100)
 STEP = 1e-6
 
@@ -83,7 +83,7 @@ def seconds(action: Callable[[], object], repeats: int = REPEATS) -> float:
     return median(taken)
 
 
-def measure(name: str, network: Network, samples: int) -> None:
+def measure(name: str, network: Network, samples: int, *, is_full: bool) -> None:
     asked, settings = robustness(network), ProfileSettings(samples=samples)
     points = torch.from_numpy(Inspection(network, asked, settings).points[0])
     function, batch = to_torch(network), batch_size(network)
@@ -119,21 +119,30 @@ def measure(name: str, network: Network, samples: int) -> None:
                     margin(part, function(part), None)
 
     torch.set_num_threads(1)
-    bare, ours, all_of_it = seconds(passes), seconds(five), seconds(everything)
+    bare, ours = seconds(passes), seconds(five)
+    beside = f"with extras {seconds(everything, 1) / bare:.2f}; " if is_full else ""
     scale = samples / some
     forward = seconds(lambda: differences(central=False), 1) * scale
     central = seconds(lambda: differences(central=True), 1) * scale
     print(
         f"{name}: {size} inputs, {samples} samples: passes {bare:.3f} s; "
-        f"five components {ours / bare:.2f} times that (at most 3 wanted), "
-        f"with extras {all_of_it / bare:.2f}; "
+        f"five components {ours / bare:.2f} times that (at most 3 wanted); {beside}"
         f"finite differences {forward / ours:.0f} (forward) and {central / ours:.0f} (central) "
         f"times the five components (at least d/10 = {size / 10:.0f} wanted)"
     )
 
 
+def main(words: list[str]) -> None:
+    """Measure three networks."""
+    is_full, given = "--full" in words, [int(word) for word in words if word != "--full"]
+    count = given[0] if given else 1000
+    for name, network in {
+        "dense 100-100x2-10": dense(100, 100, 100, 10),
+        "dense 784-256x4-10": dense(784, 256, 256, 256, 256, 10),
+        "convolutional 3x32x32-16-32-10": convolutional(16, 32),
+    }.items():
+        measure(name, network, count, is_full=is_full)
+
+
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    measure("dense 100-100x2-10", dense(100, 100, 100, 10), count)
-    measure("dense 784-256x4-10", dense(784, 256, 256, 256, 256, 10), count)
-    measure("convolutional 3x32x32-16-32-10", convolutional(16, 32), count)
+    main(sys.argv[1:])

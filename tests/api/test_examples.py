@@ -58,6 +58,7 @@ SESSIONS = {
         "ask_law",
         "check_proofs",
     ),
+    "hunts": ("hunt", "reduce"),
     "models": ("convert_model", "fuzz_domain"),
     "monotone": ("monotone",),
 }

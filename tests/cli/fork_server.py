@@ -18,7 +18,6 @@ def load() -> None:
     import msgspec  # noqa: F401
     import onnx  # noqa: F401
     import rich.table  # noqa: F401
-    from pydantic import TypeAdapter  # noqa: F401
 
     import dokimos.cli.app  # noqa: F401
 

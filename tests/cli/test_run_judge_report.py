@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dokimos.api.campaigns import campaign_suites
 from dokimos.campaigns.journal import read_journal
 from dokimos.constructions.generation import shipped_suite
 from dokimos.core.errors import InputError
@@ -408,3 +409,10 @@ def test_only_takes_patterns_and_refuses_what_no_instance_is_named(
     for nonsense in ("", "a/b", "a\nb"):
         ran = dokimos("run", "scale", "--verifier", "scripted", "--out", tmp_path / "x", "--only", nonsense)
         assert (ran.code, "is not the name of an instance" in ran.err) == (2, True)
+    for pattern in ("nothing-*", "residual", "residuals-*", "exact-radius-*"):
+        with pytest.raises(InputError, match="no instance of this name"):
+            campaign_suites(["large"], [pattern], make_nothing)
+
+
+def make_nothing(update: object) -> None:
+    raise AssertionError(f"a suite is made: {update}")

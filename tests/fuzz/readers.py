@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,15 @@ from tests.fuzz.named_inputs import (
     results,
     tables,
 )
-from tests.fuzz.readers_of_laws import BREAKS, KEEPS, read_any_proof, read_any_trees, saved
+from tests.fuzz.readers_of_laws import (
+    BREAKS,
+    KEEPS,
+    boosted,
+    read_any_boosted,
+    read_any_proof,
+    read_any_trees,
+    saved,
+)
 from tests.laws.toy import domain, risk
 
 Read = Callable[[Path, int], object]
@@ -600,4 +609,21 @@ READERS: dict[str, Reader] = {
     "records": Reader("people.csv", read_any_records, TEXT, lambda: TABLES),
     "npz": Reader("data.npz", read_any_data, (change_bytes,), archives, named_archives),
     "table": Reader("data.csv", read_any_data, TEXT, lambda: [b"a,b,label\n0.5,1,0\n0.25,0,1\n"], tables),
+}
+
+
+def boosted_files(library: str) -> list[bytes]:
+    return list(boosted(library))
+
+
+#: Files of libraries that `make test` does not install, where they are: of C++ that looks at little.
+BOOSTED: dict[str, tuple[str, tuple[Change, ...]]] = {
+    "xgboost": ("model.ubj", (change_bytes,)),
+    "lightgbm": ("model.txt", TEXT),
+    "catboost": ("model.cbm", (change_bytes,)),
+}
+READERS |= {
+    library: Reader(name, read_any_boosted, changes, partial(boosted_files, library))
+    for library, (name, changes) in BOOSTED.items()
+    if find_spec(library) is not None
 }

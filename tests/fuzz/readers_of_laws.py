@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import dokimos
 from dokimos.api.suites import check_proofs
@@ -81,6 +85,36 @@ def write_all(folder: Path) -> Path:
     (folder / "keeps.json").write_bytes(KEEPS)
     (folder / "breaks.json").write_bytes(BREAKS)
     return folder
+
+
+@cache
+def boosted(library: str) -> tuple[bytes, ...]:
+    """A small model in each kind of file that a library writes."""
+    records = np.random.default_rng(0).normal(size=(60, 2))
+    labels, found = (records.sum(axis=1) > 0).astype(int), []
+    with tempfile.TemporaryDirectory() as name:
+        package, stem = importlib.import_module(library), f"{name}/model"
+        if library == "xgboost":
+            options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
+            made = package.train(options, package.DMatrix(records, labels), num_boost_round=2)
+            made.save_model(f"{stem}.ubj")
+        elif library == "lightgbm":
+            options = {"objective": "binary", "num_leaves": 4, "verbose": -1, "num_threads": 1}
+            made = package.train(options, package.Dataset(records, labels), num_boost_round=2)
+            made.save_model(f"{stem}.txt")
+        else:
+            options = {"iterations": 2, "depth": 2, "verbose": 0, "thread_count": 1}
+            made = package.CatBoostClassifier(**options, allow_writing_files=False).fit(records, labels)
+            made.save_model(f"{stem}.cbm")
+        found = [path.read_bytes() for path in sorted(Path(name).iterdir())]
+    return tuple(found)
+
+
+def read_any_boosted(path: Path, number: int) -> None:
+    """As `monotone` does; what the library raises for records counts as a failure of the model."""
+    model = load_model(path, None)
+    with contextlib.suppress(Exception):
+        model.predict(np.zeros((4, 2)))
 
 
 def read_any_trees(path: Path, number: int) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.judging import bulk as along
+from dokimos.judging import judge_instances
 from dokimos.judging.bulk import IncrementalJudge
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.witness_replay import Question, WitnessReplays
 from dokimos.suites.instance import Answer, Label
+from dokimos.suites.vnnlib.model import Point
 from tests.difficulty.explain.sample import record
 from tests.scripting import at_least, believed, instance
 
@@ -50,6 +53,25 @@ def test_a_later_witness_settles_an_earlier_answer(tmp_path: Path) -> None:
     late = replace(record("i", Answer.SAT, job="late", verifier="other"), witness=WITNESS)
     judge.judge([early, late])
     assert verdicts(judge) == {"early": Verdict.WRONG_UNSAT, "late": Verdict.CORRECT}
+
+
+def test_equal_witnesses_are_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed: list[object] = []
+    real = judge_instances.replay_witness
+
+    def counting(question: Question, witness: Point) -> WitnessReplays:
+        replayed.append(witness)
+        return real(question, witness)
+
+    monkeypatch.setattr(judge_instances, "replay_witness", counting)
+    judge = IncrementalJudge({"suite": [instance(tmp_path, "i", asked=at_least("1.5"))]})
+    other = (Fraction(0), Fraction(0))
+    given = {"a": WITNESS, "b": other, "c": WITNESS, "d": WITNESS}
+    runs = [replace(record("i", Answer.SAT, job=job), witness=point) for job, point in given.items()]
+    judge.judge(runs)
+    right, wrong = Verdict.CORRECT, Verdict.BAD_WITNESS
+    assert verdicts(judge) == {"a": right, "b": wrong, "c": right, "d": right}
+    assert replayed == [WITNESS, other]
 
 
 def test_what_cannot_be_judged_is_said_and_the_rest_is_judged(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -33,7 +34,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import Suite, with_pairs
+from dokimos.suites.folder import Suite, shipped_names, with_pairs
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import catalogue, installed
 
@@ -138,6 +139,7 @@ def campaign_suites(
             raise InputError(f"`only` {pattern!r}: is not the name of an instance, or a pattern of names.")
     found = []
     given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
+    _expect_possible(given, only)
     for each in dict.fromkeys(given):
         suite = read_suite(each, progress=progress)
         entries = tuple(
@@ -151,8 +153,30 @@ def campaign_suites(
     there = {entry.name for suite in found for entry in suite.instances}
     for pattern in only:
         if not any(_matches(name, pattern) for name in there):
-            raise InputError(f"`only` {pattern}: the suites have no instance of this name.")
+            raise _no_instance(pattern)
     return found
+
+
+def _expect_possible(given: Sequence[SuiteSource], only: Sequence[str]) -> None:
+    """Raise InputError for a pattern that no instance can match, where all suites may have to be made.
+
+    What is drawn from a family is named by the family, a dash, and a hash of its files.
+    """
+    shipped = [each for each in given if isinstance(each, str) and each in shipped_names()]
+    if not only or len(shipped) < len(given) or any(Path(name).exists() for name in shipped):
+        return
+    from dokimos.constructions.recipes import shipped_recipe
+
+    starts = {f"{draw.family}-" for name in shipped for draw in shipped_recipe(name).draws}
+    for pattern in only:
+        begin = re.split(r"[*?[]", pattern)[0]
+        is_whole = begin == pattern
+        if not any(begin.startswith(one) or (one.startswith(begin) and not is_whole) for one in starts):
+            raise _no_instance(pattern)
+
+
+def _no_instance(pattern: str) -> InputError:
+    return InputError(f"`only` {pattern}: the suites have no instance of this name.")
 
 
 def _matches(name: str, pattern: str) -> bool:

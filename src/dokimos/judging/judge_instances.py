@@ -319,21 +319,23 @@ def _replays(
 ) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
     """The replays of all witnesses given on one instance, by job; its files are read only for those.
 
-    If Dokimos cannot evaluate a network, its witnesses settle nothing.
+    Equal ones are replayed once: a tool that is run again gives the same. If Dokimos cannot evaluate a
+    network, its witnesses settle nothing.
     """
     witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
     if not witnessed:
         return None, {}
     question = _question(instance)
-    replays = {}
-    for job, witness in witnessed:
-        try:
-            replays[job] = replay_witness(question, witness)
-        except (UnsupportedOp, UnreadableFile) as error:
-            replays[job] = WitnessReplays(
-                None, None, f"its witness cannot be replayed: {error}", can_be_checked=False
-            )
-    return question, replays
+    found = {witness: _replay(question, witness) for witness in dict.fromkeys(w for _, w in witnessed)}
+    return question, {job: found[witness] for job, witness in witnessed}
+
+
+def _replay(question: Question, witness: Point) -> WitnessReplays:
+    try:
+        return replay_witness(question, witness)
+    except (UnsupportedOp, UnreadableFile) as error:
+        problem = f"its witness cannot be replayed: {error}"
+        return WitnessReplays(None, None, problem, can_be_checked=False)
 
 
 def _question(instance: CampaignInstance) -> Question:

@@ -82,18 +82,21 @@ def expect_survival(library: str, content: bytes, form: str, *, name: str) -> No
 
 def main(library: str, form: str, seconds: str, memory: str) -> None:
     """Load the model on standard input, read its trees, and predict."""
-    from dokimos.laws.models.objects import object_model
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     with contextlib.suppress(Exception):
-        given = LOADERS[library](importlib.import_module(library), sys.stdin.buffer.read(), form)
-        count = {"xgboost": "num_features", "lightgbm": "num_feature"}.get(library)
-        columns = getattr(given, count)() if count else len(given.feature_names_)
-        rows = np.random.default_rng(0).choice(_VALUES, (_RECORDS, columns))
-        object_model(given, None, name="the model").predict(rows)
-    os._exit(0)  # whatever a destructor would do
+        _use(LOADERS[library](importlib.import_module(library), sys.stdin.buffer.read(), form))
+
+
+def _use(given: Any) -> None:
+    """Read the trees of a model, and predict; at the end it is given up, which some do not survive."""
+    from dokimos.laws.models.objects import object_model
+
+    count = {"xgboost": "num_features", "lightgbm": "num_feature"}.get(type(given).__module__.split(".")[0])
+    columns = getattr(given, count)() if count else len(given.feature_names_)
+    rows = np.random.default_rng(0).choice(_VALUES, (_RECORDS, columns))
+    object_model(given, None, name="the model").predict(rows)
 
 
 if __name__ == "__main__":
