@@ -55,7 +55,9 @@ def reduce(
     `out` gets the two files, a program that asks the tool alone, and the text of an issue. The same call
     continues where it stopped.
 
-    >>> found = dokimos.reduce("tiny/tiny-sat", verifier="planted=always-unsat", out="small")
+    >>> found = dokimos.reduce(
+    ...     "tiny/exclusive-pairs-692a8f26b4", verifier="planted=always-unsat", out="small"
+    ... )
     >>> found.cause.wrong, found.specimen.numbers <= 4
     ('wrong-unsat', True)
     """
