@@ -9,13 +9,11 @@ from pathlib import Path
 from dokimos.api.campaigns import chosen_verifiers, read_campaign
 from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.campaigns.settings import RunSettings
-from dokimos.checker.check import check
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.files import read_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.engine.label import find_label
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.one_finding import reduce_one
+from dokimos.hunting.one_finding import labelled, reduce_one
 from dokimos.hunting.reduction import ReductionStep
 from dokimos.hunting.rounds import Hunt, read_known
 from dokimos.hunting.rounds import HuntSettings as HuntSettings
@@ -31,8 +29,6 @@ from dokimos.verifiers.catalogue import installed
 from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.script_guard import why_not_isolated
 
-#: What finding a label of files that have none may take.
-_LABEL_SECONDS = 30.0
 _MOST_BYTES = 1 << 30
 #: What a tool may use for one answer in a hunt, unless it is said otherwise.
 _HUNTED = RunSettings(timeout_seconds=20.0, cpu_seconds=5.0)
@@ -95,7 +91,7 @@ def _question(question: str | Path, property: str | Path | None) -> tuple[Instan
     if property is not None:
         network, text = (read_whole(Path(path), most_bytes=_MOST_BYTES) for path in (question, property))
         name = Path(question).name.partition(".")[0]
-        return _labelled(Instance(name, network, text), None)
+        return labelled(Instance(name, network, text), None)
     place, _, name = str(question).rpartition("/")
     if not place or not name:
         raise InputError(
@@ -103,7 +99,7 @@ def _question(question: str | Path, property: str | Path | None) -> tuple[Instan
         )
     entry = _of_campaign(Path(place), name) if (Path(place) / "manifest.json").exists() else None
     entry = entry or read_suite(place).entry(name)
-    return _labelled(entry.read_instance(), entry.read_truth())
+    return labelled(entry.read_instance(), entry.read_truth())
 
 
 def _of_campaign(folder: Path, name: str) -> SuiteEntry:
@@ -113,19 +109,6 @@ def _of_campaign(folder: Path, name: str) -> SuiteEntry:
         if any(one.name == name for one in manifest.instances if one.suite == suite):
             return read_suite(place).entry(name)
     raise InputError(f"{folder}: the campaign has no instance {name!r:.80}.")
-
-
-def _labelled(instance: Instance, truth: Truth | None) -> tuple[Instance, Truth]:
-    if truth is not None:
-        check(instance, truth)
-        return instance, truth
-    found = find_label(instance, seconds=_LABEL_SECONDS)
-    if found.truth is None:
-        raise InputError(
-            f"{instance.name} has no label, and none is found in {_LABEL_SECONDS:g} s: {found.reason}; "
-            "`dokimos label` may find one in more time."
-        )
-    return instance, found.truth
 
 
 def hunt(

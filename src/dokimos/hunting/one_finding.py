@@ -10,7 +10,9 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
+from dokimos.checker.check import check
 from dokimos.core.errors import InputError
+from dokimos.engine.label import find_label
 from dokimos.engine.outcome import accepted_truth
 from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
 from dokimos.hunting.causes import cause_of
@@ -22,12 +24,28 @@ from dokimos.verifiers.base import Verifier
 
 #: Where a reduction keeps what it asked.
 ASKED = "asked"
+#: What finding a label of files that have none may take.
+_LABEL_SECONDS = 30.0
 #: A smaller question gets so many times the CPU time of the first one, and at least this.
 _MORE_CPU, _LEAST_CPU_SECONDS = 2.0, 0.5
 
 
 class NotWrong(InputError):
     """The tool is not wrong about the question, or not when it is asked by a process of its own."""
+
+
+def labelled(instance: Instance, truth: Truth | None) -> tuple[Instance, Truth]:
+    """The instance with a label that has just been proven: the given one, or one that is looked for."""
+    if truth is not None:
+        check(instance, truth)
+        return instance, truth
+    found = find_label(instance, seconds=_LABEL_SECONDS)
+    if found.truth is None:
+        raise InputError(
+            f"{instance.name} has no label, and none is found in {_LABEL_SECONDS:g} s: {found.reason}; "
+            "`dokimos label` may find one in more time."
+        )
+    return instance, found.truth
 
 
 def wrong_of(record: RunRecord, labelled: LabelledInstance) -> Wrong | None:
