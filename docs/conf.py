@@ -74,7 +74,7 @@ def write(path: Path, text: str) -> None:
 def copy_results() -> None:
     """Put the pages of studies/ beside the others, with links that lead to the same places."""
     studies, results = ROOT / "studies", ROOT / "docs" / "results"
-    pages = sorted((studies / "results").iterdir())
+    pages = sorted(path for path in (studies / "results").iterdir() if path.is_file())
     for path in results.glob("*"):
         if path.name not in {"index.md", *(page.name for page in pages)}:
             path.unlink()

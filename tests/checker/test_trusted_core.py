@@ -39,7 +39,7 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 8941
+MOST_LINES_IN_ALL = 8962
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930

@@ -48,6 +48,15 @@ COMMANDS = {
     "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
     "export_law": ["law", "export", "x.law", "--out", "y"],
     "ask_law": ["law", "verify", "x.law", "--verifier", "reference"],
+    "add_labels": ["db", "add", "x"],
+    "find_labels": ["db", "find"],
+    "export_labels": ["db", "export", "x", "--suite", "y"],
+    "init_edition": ["edition", "init", "x", "--category", "y", "--tool", "z=scripted"],
+    "run_edition": ["edition", "run", "x"],
+    "score_edition": ["edition", "score", "x"],
+    "publish_edition": ["edition", "publish", "x", "--out", "y"],
+    "hunt": ["hunt", "--verifier", "scripted", "--out", "x"],
+    "reduce": ["reduce", "x/y", "--verifier", "scripted", "--out", "z"],
     "check_proofs": ["check", "x.json"],
     "init_config": ["init", "--out", "x.toml"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
@@ -87,7 +96,9 @@ def test_a_crash_is_a_fault_of_ours_in_every_command(
 
 def test_every_public_function_of_a_command_is_gone_through() -> None:
     others = {"evaluate", "find_family", "write_gate"}
-    others |= {f"read_{what}" for what in ("campaign", "config", "law", "network", "property", "suite")}
+    others |= {
+        f"read_{what}" for what in ("campaign", "config", "edition", "law", "network", "property", "suite")
+    }
     functions = {name for name in library.__all__ if name.islower() and not name.startswith("_")}
     assert functions - others == set(COMMANDS)
 

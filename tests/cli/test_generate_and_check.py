@@ -85,7 +85,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
             ["generate", "--suite", "quick", "--pairs", "3", "--out", "x"],
             "takes no knob pairs; change its recipe",
         ),
-        (["generate", "--suite", "quick", "--seed", "-3", "--out", "x"], "greater than or equal to 0"),
+        (["generate", "--suite", "quick", "--seed", "-3", "--out", "x"], "-3 is not in the range x>=0"),
         (["generate", "--suite", "quick", "--count", "3", "--out", "x"], "takes no --count"),
         (["generate", "--suite", "quick", "--disguise", "scale", "--out", "x"], "takes no --disguise"),
         (["generate", "--suite", "quick", "--timeout", "3", "--out", "x"], "takes no --timeout"),

@@ -27,7 +27,8 @@ from tests.cli.conftest import Dokimos
 CLI = Path(cli.__file__).parent
 MEASURES = ModelMeasures(None, 1.0, 0, 0, 10, float("inf"), (LawAnswer.PROVEN,))
 #: Commands in files that print tables, but which print none themselves.
-WITHOUT = {"data get", "generate", "replay", "verifiers install"}
+WITHOUT = {"data get", "generate", "replay", "verifiers install", "db add", "db export"}
+WITHOUT |= {"edition init", "edition run", "edition publish"}
 #: What each takes, and the tables that it prints.
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "suites": ([], {"suites"}),
@@ -56,6 +57,10 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         {"records"},
     ),
     "properties oval": (["--model", "n.onnx", "--data", "d", "--out", "o"], {"records"}),
+    "db find": ([], {"labels"}),
+    "edition score": (["cup"], {"ranking", "scores"}),
+    "hunt": (["--verifier", "planted=ideal", "--budget", "1s", "--out", "found"], set()),
+    "reduce": (["suite/NAME", "--verifier", "planted=swapped-words", "--out", "small"], {"reduced"}),
     "law repair": (["laws", "--model", "n.onnx", "--out", "o.onnx"], {"trainings"}),
 }
 
@@ -70,6 +75,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             out=folder / "suite", family="exclusive-pairs", knobs={"pairs": "2", "inputs": "4"}
         )
         library.run(folder / "suite", "reference", out=folder / "run")
+        library.init_edition(folder / "cup", [folder / "suite"], ["mine=planted=ideal"])
+        library.run_edition(folder / "cup")
     return folder
 
 

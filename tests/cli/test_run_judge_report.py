@@ -345,7 +345,7 @@ def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:
         (["--verifier", "maribou"], "did you mean 'marabou'"),
         (["--verifier", "marabou"], "not installed"),
         (["--verifier", "scripted", "--memory", "lots"], "write it like"),
-        (["--verifier", "scripted", "--timeout", "nan"], "--timeout"),
+        (["--verifier", "scripted", "--timeout", "nan"], "time limit nan is not a positive number"),
     ],
 )
 def test_bad_options_get_one_sentence(

@@ -21,7 +21,7 @@ LIMITS = Limits(wall_seconds=60)
 def below() -> list[psutil.Process]:
     """The processes that check labels for this one."""
     found = psutil.Process().children(recursive=True)
-    return [process for process in found if process.cmdline()[1:3] == ["-m", label_process.__name__]]
+    return [p for p in found if p.cmdline()[1:4] == ["-P", "-m", label_process.__name__]]
 
 
 def ask(folder: Path, number: int, *, limits: Limits = LIMITS) -> Outcome:

@@ -167,12 +167,12 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "hunt": Entry(
             "Hunt for wrong answers without end, and make each one small.",
             "hunt:hunt",
-            "hunt --verifier planted=always-unsat --rounds 1 --out found",
+            "hunt --verifier planted=ideal --budget 2s --out found",
         ),
         "reduce": Entry(
             "Make one wrong answer as small as it gets.",
             "hunt:reduce",
-            "reduce net.onnx net.vnnlib --verifier planted=always-unsat --out small",
+            "reduce net.onnx net.vnnlib --verifier planted=swapped-words --out small",
         ),
     },
     "Judge": {
