@@ -10,9 +10,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from dokimos.checker import check
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.runtimes.sessions import replay
-from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
+from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
@@ -100,3 +101,22 @@ def assert_margins_hold(robust: LabelledInstance) -> None:
     """No lead that onnxruntime shows is below the margin proven for float32."""
     smallest = leads(scores(robust.instance, samples=2000, corners=2000)).min()
     assert smallest >= margin_of(robust, Semantics.FLOAT32)
+
+
+Pair = tuple[LabelledInstance, LabelledInstance]
+
+
+def assert_both_are_proven(pair: Pair) -> None:
+    """The labels of a robust instance and its twin, for the reals and for float32."""
+    for labelled, label in zip(pair, (Label.UNSAT, Label.SAT), strict=True):
+        check(labelled.instance, truth_of(labelled))
+        assert truth_of(labelled).label is label
+        assert proven_in_float32(labelled)
+    assert_margins_hold(pair[0])
+
+
+def assert_another_knob_gives_other_files(plain: Pair, other: Pair) -> None:
+    """Both files of both siblings differ, and are proven for float32."""
+    files = [[(x.instance.network_file, x.instance.property_file) for x in pair] for pair in (plain, other)]
+    assert all(a != b for a, b in zip(*files, strict=True))
+    assert all(proven_in_float32(labelled) for labelled in other)

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.checker import check
 from dokimos.constructions.families.message_passing import averaging, regular_graph
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
-from dokimos.suites.instance import Label
 from tests.constructions.siblings import (
-    assert_margins_hold,
+    assert_another_knob_gives_other_files,
+    assert_both_are_proven,
     assert_well_hidden,
     box_of,
     differing_weights,
     draw,
-    proven_in_float32,
-    truth_of,
 )
 
 FAMILY = "message-passing"
@@ -41,21 +38,15 @@ OTHER_KNOBS: dict[str, Any] = {
 
 def test_both_siblings_are_proven_for_both_semantics() -> None:
     pair = draw(FAMILY)
-    for labelled, label in zip(pair, (Label.UNSAT, Label.SAT), strict=True):
-        check(labelled.instance, truth_of(labelled))
-        assert truth_of(labelled).label is label
-        assert proven_in_float32(labelled)
-    assert_margins_hold(pair[0])
+    assert_both_are_proven(pair)
     assert differing_weights(pair) == 1
     assert_well_hidden(pair[1])
 
 
 @pytest.mark.parametrize("name", OTHER_KNOBS)
 def test_every_knob_changes_the_instance_and_keeps_it_proven(name: str) -> None:
-    plain, other = draw(FAMILY, **SMALL), draw(FAMILY, **{**SMALL, name: OTHER_KNOBS[name]})
-    files = [[(x.instance.network_file, x.instance.property_file) for x in pair] for pair in (plain, other)]
-    assert all(a != b for a, b in zip(*files, strict=True))
-    assert all(proven_in_float32(labelled) for labelled in other)
+    other = draw(FAMILY, **{**SMALL, name: OTHER_KNOBS[name]})
+    assert_another_knob_gives_other_files(draw(FAMILY, **SMALL), other)
 
 
 @pytest.mark.parametrize(("nodes", "degree"), [(4, 2), (4, 3), (8, 7), (10, 4), (20, 15)])
