@@ -76,6 +76,35 @@ def test_a_search_that_is_open_goes_on_with_what_the_budget_is_larger(
     assert not list((open_suite.folder / "open").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("ended", "said", "is_over"),
+    [
+        (Termination.CPU_LIMIT, "CPU time ran out", True),
+        (Termination.MEMORY_LIMIT, "exceeded its memory limit", True),
+        (Termination.SIGNALLED, "the search ended early", False),
+    ],
+)
+def test_a_search_that_is_ended_loses_nothing_that_was_known(
+    open_suite: Suite, monkeypatch: pytest.MonkeyPatch, ended: Termination, said: str, is_over: bool
+) -> None:
+    """What a longer search had found when its limits ended it is kept with what was known before."""
+    (place,) = (open_suite.folder / "open").iterdir()
+    before = read_open_form(place)
+
+    def ask(_: str, result: str, *words: str, folder: Path, **__: object) -> Outcome:
+        folder.mkdir()
+        write_whole(Path(result), write(ProcessFinding(bound=-7.0)))
+        return Outcome(ended, None, wall_seconds=1.0, cpu_seconds=1.0, peak_memory_bytes=1)
+
+    monkeypatch.setattr(label_tasks, "ask_module", ask)
+    (found,) = label(open_suite.folder, budget_seconds=32.0).outcomes
+    assert not found.label and said in found.reason
+    after = read_open_form(place)
+    assert (after.nearest, after.search) == (before.nearest, before.search)
+    assert after.budget_seconds == (32.0 if is_over else before.budget_seconds)
+    assert after.bound == max(x for x in (before.bound, -7.0 if is_over else None) if x is not None)
+
+
 def test_what_is_kept_of_a_search_must_fit_and_the_file_is_named(open_suite: Suite, tmp_path: Path) -> None:
     (place,) = (tmp_path / "open").iterdir()
     form = read_open_form(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,18 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Layout, choice, integer, real
 from dokimos.laws.engine.pools import data_of
-from dokimos.laws.models.category_splits import CategorySplit, with_splits
+from dokimos.laws.models.category_splits import (
+    CategorySplit,
+    categories_of_records,
+    of_lightgbm,
+    of_xgboost,
+    with_splits,
+)
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.models.same_decisions import expect_faithful_trees
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
 from tests.laws.toy import law
@@ -119,3 +127,60 @@ def test_a_category_that_the_model_takes_as_numbers_is_a_choice_in_no_proof() ->
     model = HistGradientBoostingRegressor(max_iter=5, categorical_features=["city"]).fit(rows, target)
     own = as_model(model, Domain.from_frame(rows), name="model")
     assert own.made_of is None and "declare it as a choice" in own.unread
+
+
+LAYOUT = Layout([choice("city", "Athens", "Bern", "Rome"), real("b", 0, 10), integer("size", 0, 9)])
+SLOTS = LAYOUT.slots
+
+
+def _by_city() -> Ensemble:
+    """Trees of columns: the city's number, b, the size's number."""
+    nodes = (
+        np.array([0, 2, LEAF, LEAF, LEAF]),
+        np.zeros(5),
+        np.array([1, 2, 2, 3, 4]),
+        np.array([4, 3, 2, 3, 4]),
+    )
+    value = np.array([[0.0], [0.0], [1.0], [2.0], [3.0]])
+    splits = {0: CategorySplit({0, 2}, True, False), 1: CategorySplit({3, 5}, True, True)}
+    tree = with_splits(DecisionTree(*nodes, value, np.zeros(5, np.bool_)), splits)
+    return Ensemble([tree], inputs=3, base=[0.0])
+
+
+def test_trees_of_numbers_of_categories_are_trees_of_records() -> None:
+    """The model numbers the cities in an order of its own; sizes are numbers for both."""
+    names = {0: ("Bern", "Athens", "Rome"), 2: ()}
+    found = categories_of_records(_by_city(), names, SLOTS, LAYOUT)
+    for place, city in enumerate(("Athens", "Bern", "Rome")):
+        for size in range(10):
+            record = np.array([[*np.eye(3)[place], 0.5, size]])
+            column = np.array([[names[0].index(city), 0.5, size]])
+            expected = (1.0 if size in (3, 5) else 2.0) if city != "Athens" else 3.0
+            assert found(record)[0, 0] == _by_city()(column)[0, 0] == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({0: ("Bern", "Athens")}, "has not seen the value Rome of city"),
+        ({0: ("Bern", "Athens", "Rome"), 1: ("x",)}, "b is a category for it; declare it as a choice"),
+        ({0: ("Bern", "Athens", "Rome"), 1: ()}, "b is a category for it, by its number"),
+        ({}, "city is a choice, which it takes for a number"),
+    ],
+)
+def test_categories_that_do_not_fit_the_domain_are_not_read(names: dict[int, Any], said: str) -> None:
+    with pytest.raises(NotRead, match=re.escape(said)):
+        categories_of_records(_by_city(), names, SLOTS, LAYOUT)
+
+
+def test_the_categories_that_files_name() -> None:
+    texts = [ord(each) for each in "BernRome"]
+    every = [{}, {"offsets": [0, 4, 8], "values": texts}, {"offsets": [], "values": []}]
+    trees = {"model": {"cats": {"enc": every}}}
+    document = {"learner": {"feature_types": ["float", "c", "c"], "gradient_booster": trees}}
+    assert of_xgboost(document) == {1: ("Bern", "Rome"), 2: ()}
+    known = {"feature_infos": "[0:1] 0:1:2 none 3:4"}
+    assert of_lightgbm(known, None) == {1: (), 3: ()}
+    assert of_lightgbm(known, [["a", "b"], [3, 4]]) == {1: ("a", "b"), 3: ()}
+    with pytest.raises(NotRead, match="which of its columns are categories"):
+        of_lightgbm(known, [["a"]])
