@@ -91,11 +91,11 @@ def page(found: list[Trophy], known: dict[str, dict[str, str]]) -> list[str]:
     lines = [
         "# Trophies",
         "",
-        "Wrong answers of verifiers, found by `dokimos hunt` and made small by `dokimos reduce`: one for",
+        "Wrong answers of verifiers, found by hunts or on suites and made small by `dokimos reduce`: one for",
         "each distinct cause, with its network in full. Each label is proven, and each answer was given",
         "again by a process started for this question alone. Written by `dokimos-studies trophies`.",
         "",
-        f"{len(wrong)} distinct causes of wrong answers, {len(groups) - len(wrong)} kinds of crashes.",
+        f"Distinct causes of wrong answers: {len(wrong)}; distinct crashes: {len(groups) - len(wrong)}.",
         "",
     ]
     for own in wrong.values():

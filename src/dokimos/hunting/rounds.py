@@ -98,7 +98,7 @@ class HuntState:
         crashes = len(self.causes) - len(causes)
         return (
             f"{self.instances} instances drawn, {self.told} tests that bit, {self.wrong} wrong answers, "
-            f"{len(causes)} distinct causes, {crashes} kinds of crashes, {self.cpu_seconds:.0f} CPU-s"
+            f"{len(causes)} distinct causes, {crashes} distinct crashes, {self.cpu_seconds:.0f} CPU-s"
         )
 
 

@@ -117,8 +117,8 @@ def _require_exact(knobs: Knobs) -> None:
     problem = ""
     if knobs.nodes % 2 or knobs.degree >= knobs.nodes:
         problem = (
-            f"no graph of {knobs.nodes} nodes has {knobs.degree} neighbours for each of them; make nodes "
-            "even, and degree smaller than nodes"
+            f"graphs are drawn for an even number of nodes and fewer neighbours, not {knobs.nodes} nodes "
+            f"with {knobs.degree} neighbours each; make nodes even, and degree smaller than nodes"
         )
     elif bits > _CENTRE_BITS:
         problem = (
