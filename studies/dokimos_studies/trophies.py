@@ -91,7 +91,7 @@ def page(found: list[Trophy], known: dict[str, dict[str, str]]) -> list[str]:
     lines = [
         "# Trophies",
         "",
-        "Wrong answers of verifiers, found by hunts or on suites and made small by `dokimos reduce`: one for",
+        "Wrong answers of verifiers, from hunts or suites, made small by `dokimos reduce`: one for",
         "each distinct cause, with its network in full. Each label is proven, and each answer was given",
         "again by a process started for this question alone. Written by `dokimos-studies trophies`.",
         "",
