@@ -132,7 +132,7 @@ def test_too_large_a_claim_is_refused(disguised: LabelledInstance) -> None:
 def test_what_cannot_be_disguised_is_said() -> None:
     with pytest.raises(InputError, match="did you mean 'permute'"):
         CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=["permut"], **KNOBS)
-    with pytest.raises(ConstructionFailed, match="'split' is for chains of dense layers; here"):
+    with pytest.raises(ConstructionFailed, match="disguises are for chains of dense layers"):
         CONSTRUCTIONS["paired-bias"](seed=4, disguise=["split"])
 
 
