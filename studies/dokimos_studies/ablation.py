@@ -1,6 +1,6 @@
 """Hiding by training with and without each of the two ideas of SoundnessBench, into folders of OUT.
 
-    dokimos-studies ablation OUT --arch mlp4 --input 10 --epsilon 0.2 --points 5 [--start random]
+    dokimos-studies ablation OUT --arch mlp4 --input 10 --epsilon 0.2 --points 5
 
 The ideas are the two-sided margin at the plant, and the window of counterexamples that training uses.
 """
@@ -42,7 +42,6 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.2)
     parser.add_argument("--points", type=positive, default=5)
     parser.add_argument("--prove", type=float, default=5.0, help="seconds for proving a point robust")
-    parser.add_argument("--start", default="planted", help="planted, or random as in the paper")
     given = parser.parse_args()
     settings = dokimos.HideSettings(
         tier="trained",
@@ -51,7 +50,6 @@ def main() -> None:
         epsilon=given.epsilon,
         points=given.points,
         prove_seconds=given.prove,
-        start=given.start,
     )
     for line in ablate(given.out, settings):
         print(line, flush=True)

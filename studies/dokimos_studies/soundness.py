@@ -4,7 +4,7 @@
 
 SOUNDNESS is what `dokimos hide --soundness --out SOUNDNESS` made; settings that are not made yet are left
 out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made so far. The first
-table has the hidden counterexamples, with filter, width and start: published counts are of another filter
+table has the hidden counterexamples, with filter and width: published counts are of another filter
 and full widths, and stand nowhere beside them. The second has what verifiers said of how many:
 of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones only
 what is proven is known. The last lines say how many answers are wrong, and in which way.
@@ -33,7 +33,6 @@ class SettingResult:
     name: str
     filter: str
     scale: float
-    start: str
     planted: int
     proven: int
     hidden: int
@@ -70,7 +69,6 @@ def read_results(folder: Path) -> list[SettingResult]:
                 name,
                 asked["filter"],
                 asked["scale"],
-                asked["start"] or ("random" if asked.get("recipe") == "paper" else "planted"),
                 planted=report["planted"],
                 proven=report["proven"],
                 hidden=report["hidden"],
@@ -87,19 +85,18 @@ def read_results(folder: Path) -> list[SettingResult]:
 def print_hidden(results: list[SettingResult]) -> None:
     """The first table."""
     print(
-        "| setting | filter | width | start | epochs | planted | proven | hidden | regular: unsat, sat, "
-        "no label |"
+        "| setting | filter | width | epochs | planted | proven | hidden | regular: unsat, sat, no label |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     for one in results:
         labels = Counter(one.regular_labels.values())
         regular = ", ".join(str(labels[word]) for word in ("unsat", "sat", "no label"))
         print(
-            f"| {one.name} | {one.filter} | {one.scale:g} | {one.start} | {one.epochs} | {one.planted} | "
+            f"| {one.name} | {one.filter} | {one.scale:g} | {one.epochs} | {one.planted} | "
             f"{one.proven} | {one.hidden} | {regular} |"
         )
     total = [sum(getattr(one, key) for one in results) for key in ("planted", "proven", "hidden")]
-    print(f"| {len(results)} of 26 | | | | | " + " | ".join(map(str, total)) + " | |")
+    print(f"| {len(results)} of 26 | | | | " + " | ".join(map(str, total)) + " | |")
 
 
 def print_answers(results: list[SettingResult], campaigns: list[Path]) -> None:

@@ -70,7 +70,7 @@ def hide(
     rate: Annotated[
         float | None,
         typer.Option(
-            help="The highest learning rate, after 2/5 of the epochs (planted: 2e-5, paper: 1e-3)."
+            help="The highest learning rate, after 2/5 of the epochs (quick: 4e-4, paper: 1e-3)."
         ),
     ] = None,
     corner: Annotated[
@@ -80,10 +80,6 @@ def hide(
     filter_: Annotated[
         str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
     ] = "quick",
-    start: Annotated[
-        str | None,
-        typer.Option(help="Where training starts: planted, with bumps (quick); random (paper)."),
-    ] = None,
     prove: Annotated[str, typer.Option(help="Time for proving a point robust, such as 5s.")] = "5s",
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
@@ -150,7 +146,6 @@ def hide(
         learning_rate=rate,
         corner=corner,
         filter=filter_,
-        start=start,
         prove_seconds=parse_seconds(prove),
     )
     with progress_bar("hiding") as show, printout("hide", as_json) as said:

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 import dokimos
-from dokimos.constructions.hiding import planted_start, trained_tier
+from dokimos.constructions.hiding import trained_tier
 from dokimos.constructions.hiding.plants import (
     ARCHITECTURES,
     HideSettings,
@@ -85,10 +85,7 @@ def test_a_base_that_is_not_proven_claims_no_volume(tmp_path: Path) -> None:
     assert "no volume is claimed" in (tmp_path / "out" / HIDE_REPORT).read_text()
 
 
-def test_training_goes_on_after_a_kill_as_if_it_had_not_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planted_start, "GROWING_STEPS", (100,))  # it need not be proven
+def test_training_goes_on_after_a_kill_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     settings = replace(TINY, tier="trained", epochs=14)
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     whole.mkdir()
@@ -125,7 +122,9 @@ def test_what_is_shipped_of_the_trained_tier_is_proven_or_has_no_label(tmp_path:
 def test_unsat_that_is_not_proven_on_the_larger_box_is_shipped_without_a_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = replace(TINY, tier="trained", epochs=1, prove_seconds=0.5, filter="none")
+    settings = replace(
+        TINY, tier="trained", epochs=1, prove_seconds=0.5, filter="none", epsilon=0.1, seed=5
+    )
     trained = train(settings, tmp_path, lambda *_: None)
     monkeypatch.setattr(trained_tier, "train", lambda *_: trained)
     made = dokimos.hide(out=tmp_path / "both", settings=settings)
@@ -168,8 +167,7 @@ def test_the_recipe_of_the_paper_is_that_of_its_code() -> None:
     )
     assert (paper.lead, paper.learning_rate, paper.step_sizes, paper.clip) == (0.01, 1e-3, (0.1,), 10.0)
     assert not (paper.shrinks or paper.keeps_all or paper.escalates or paper.left_out)
-    settings = HideSettings(recipe="paper")
-    assert (settings.starts_planted, settings.plants_at_corners) == (False, True)
+    assert HideSettings(recipe="paper").plants_at_corners
 
 
 def test_what_is_given_takes_the_place_of_the_recipe() -> None:
@@ -181,8 +179,7 @@ def test_what_is_given_takes_the_place_of_the_recipe() -> None:
     options = training_options(given)
     assert (options.epochs, options.restarts, options.steps, options.window) == (7, 2, 3, 5)
     assert (options.lead, options.learning_rate) == (0.02, 1e-4)
-    assert training_options(HideSettings()).learning_rate == 2e-5
-    assert training_options(HideSettings(start="random")).learning_rate == 4e-4
+    assert training_options(HideSettings()).learning_rate == 4e-4
 
 
 def test_a_corner_is_a_corner() -> None:
@@ -222,7 +219,6 @@ def test_there_are_26_settings_and_the_filter_of_the_paper() -> None:
     [
         ({"tier": "magic"}, "no tier 'magic'"),
         ({"filter": "x"}, "no filter 'x'"),
-        ({"start": "x"}, "no start 'x'"),
         ({"model": "a.onnx"}, "both `model` and `data`"),
         ({"points": 0}, "between 1 and 1000"),
         ({"bits": 0}, "between 1 and 2000 bits"),

@@ -7,17 +7,16 @@ checker proves the lead on the exported file. Importing this module imports torc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
 
 import numpy as np
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
-from dokimos.constructions.hiding.bumps import enclose, trainable, unknown_layers, with_weights
+from dokimos.constructions.hiding.layered_weights import enclose, trainable, unknown_layers, with_weights
 from dokimos.constructions.hiding.plants import PlantedPoint
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.differentiable import Adam, one_thread
@@ -78,24 +77,20 @@ def train_certified(
     graph: Network,
     points: Sequence[PlantedPoint],
     *,
-    growing: int = GROWING_STEPS[0],
-    weights: dict[str, Tensor] | None = None,
-    frozen: Mapping[str, Tensor] = MappingProxyType({}),
-    progress: Callable[[int, int], None] = lambda _step, _proven: None,
-    depends_on_border: bool = True,
+    growing: int,
+    progress: Callable[[int, int], None],
 ) -> tuple[dict[str, Tensor], int]:
     """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
 
-    Where not all are proven in the end, they are those with which most were, perhaps on smaller boxes.
-    Training begins at `weights`, or those of the graph, and changes them, but not where `frozen` is true.
-    With `depends_on_border`, a network with padded average pools leads by more where padding is counted.
+    Where not all are proven in the end, they are those with which most were, perhaps on smaller boxes. A
+    network with padded average pools leads by more where padding is counted.
     """
-    weights = trainable(graph) if weights is None else weights
+    weights = trainable(graph)
     optimiser = Adam(weights.values(), rate=1e-3)
     centres = torch.tensor([[float(x) for x in p.centre] for p in points])
     labels = torch.tensor([p.label for p in points])
     radius = SPARE * float(points[0].radius)
-    misread = _with_padding_counted(graph) if depends_on_border else None
+    misread = _with_padding_counted(graph)
     proven, most_proven = 0, 0
     kept: dict[str, Tensor] = {}
     for step in range(PLAIN_STEPS + growing + LAST_STEPS):
@@ -117,10 +112,6 @@ def train_certified(
             kept = {name: weight.detach().clone() for name, weight in weights.items()}
         optimiser.zero_grad()
         loss.backward()
-        for name, still in frozen.items():
-            gradient = weights[name].grad
-            assert gradient is not None
-            gradient[still] = 0
         optimiser.step()
         if step % 250 == 0:
             progress(step, proven)

@@ -107,8 +107,6 @@ def draw_points(
 TIERS = ("lock", "trained")
 FILTERS = ("quick", "paper", "none")
 RECIPES = ("quick", "paper")
-#: Where training starts, by default that of the recipe.
-STARTS = ("planted", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +114,9 @@ class HideSettings:
     """Which network hides counterexamples, where, and how; validated on creation.
 
     `recipe` says how the trained tier trains: `quick` as told in docs/hiding.md, `paper` as the public code
-    of SoundnessBench. What is None is the recipe's: where training starts, its epochs, the restarts and
-    steps of its attack, the window of perturbations, the largest `lead` at a plant, the highest learning
-    rate, and whether counterexamples are at a corner.
+    of SoundnessBench. What is None is the recipe's: its epochs, the restarts and steps of its attack, the
+    window of perturbations, the largest `lead` at a plant, the highest learning rate, and whether
+    counterexamples are at a corner.
     """
 
     tier: str = "lock"
@@ -134,7 +132,6 @@ class HideSettings:
     data: str = ""
     filter: str = "quick"
     recipe: str = "quick"
-    start: str | None = None
     epochs: int | None = None
     restarts: int | None = None
     steps: int | None = None
@@ -154,8 +151,6 @@ class HideSettings:
             raise InputError(f"There is no filter {self.filter!r}; choose one of {', '.join(FILTERS)}.")
         if self.recipe not in RECIPES:
             raise InputError(f"There is no recipe {self.recipe!r}; choose one of {', '.join(RECIPES)}.")
-        if self.start is not None and self.start not in STARTS:
-            raise InputError(f"There is no start {self.start!r}; choose one of {', '.join(STARTS)}.")
         if any(one is not None and not 0 < one < 1 for one in (self.lead, self.learning_rate)):
             raise InputError("The lead and the learning rate must be above 0 and below 1.")
         if bool(self.model) != bool(self.data):
@@ -172,11 +167,6 @@ class HideSettings:
             raise InputError(
                 "Times must be positive numbers of seconds, below a billion (for a proof, a million)."
             )
-
-    @property
-    def starts_planted(self) -> bool:
-        """Whether training starts with bumps, as asked or as the recipe has it."""
-        return self.start == "planted" if self.start else self.recipe == "quick"
 
     @property
     def plants_at_corners(self) -> bool:

@@ -39,10 +39,8 @@ from dokimos.suites.vnnlib.violation import violation_at
 if TYPE_CHECKING:
     from dokimos.constructions.hiding.trainer import TrainingOptions
 
-CHECKPOINT, START = "checkpoint.pt", "start.onnx"
+CHECKPOINT = "checkpoint.pt"
 CHECKPOINT_EVERY = 10
-#: The wrong class leads by this share of the most that training allows where it starts.
-FIRST_LEAD = 0.5
 #: The attacks of each filter, with restarts and steps.
 FILTER_ATTACKS: Mapping[str, tuple[tuple[str, int, int], ...]] = {
     "none": (),
@@ -103,8 +101,6 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
         corner=settings.plants_at_corners,
     )
     options = training_options(settings)
-    if settings.starts_planted:
-        network = _start(network, points, options.lead, building, settings, progress)
     trainer = HidingTrainer(network, points, options, settings.seed)
     kept = building / CHECKPOINT
     if kept.exists():
@@ -124,16 +120,15 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
 
 def training_options(settings: HideSettings) -> TrainingOptions:
     """The options of the recipe, with what is given in their place."""
-    from dokimos.constructions.hiding.trainer import PLANTED_RATE, TRAINING
+    from dokimos.constructions.hiding.trainer import TRAINING
 
-    rate = PLANTED_RATE if settings.starts_planted else None
     given: dict[str, Any] = {
         "epochs": settings.epochs,
         "restarts": settings.restarts,
         "steps": settings.steps,
         "window": settings.window,
         "lead": settings.lead,
-        "learning_rate": settings.learning_rate or rate,
+        "learning_rate": settings.learning_rate,
     }
     return replace(
         TRAINING[settings.recipe],
@@ -141,31 +136,6 @@ def training_options(settings: HideSettings) -> TrainingOptions:
         sliding=settings.sliding,
         **{name: value for name, value in given.items() if value is not None},
     )
-
-
-def _start(
-    network: bytes,
-    points: tuple[PlantedPoint, ...],
-    lead: float,
-    building: Path,
-    settings: HideSettings,
-    progress: Progress,
-) -> bytes:
-    """The network that training starts from, with a bump at each plant; kept in `building`."""
-    from dokimos.constructions.hiding.planted_start import planted_start
-
-    kept = building / START
-    if kept.exists():
-        return read_whole(kept)
-    made = planted_start(
-        network,
-        points,
-        lead=FIRST_LEAD * lead,
-        rng=np.random.default_rng([settings.seed, 1]),
-        progress=lambda note: progress(0, training_options(settings).epochs, note),
-    )
-    write_whole(kept, made, what="the network that training starts from")
-    return made
 
 
 def certify(

@@ -27,7 +27,7 @@ import torch.nn.functional as nnf
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dokimos.constructions.hiding.bumps import evaluate, trainable, unknown_layers, with_weights
+from dokimos.constructions.hiding.layered_weights import evaluate, trainable, unknown_layers, with_weights
 from dokimos.constructions.hiding.plants import PlantedPoint
 from dokimos.core.errors import InputError
 from dokimos.engine.differentiable import TABLE, Adam, one_thread
@@ -46,8 +46,6 @@ SHARPNESS = 1.0
 LOOK_EVERY = 10
 #: Training ends after the longest attacks have found nothing this many times in a row.
 QUIET = 2
-#: The highest learning rate of Adam. The bump of a planted start does not survive a high one.
-PLANTED_RATE, RANDOM_RATE = 2e-5, 4e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ class TrainingOptions:
     rows: int = 48
     window: int = 300
     lead: float = 0.01
-    learning_rate: float = RANDOM_RATE
+    learning_rate: float = 4e-4
     two_sided: bool = True
     sliding: bool = True
     #: The lengths of steps, as shares of the radius, and whether they shrink from step to step.
@@ -122,22 +120,13 @@ class TrainingProgress:
 
 
 class HidingTrainer:
-    """The state of one training: weights, Adam's moments, windows of perturbations.
-
-    Weights keep their values where `frozen` is true.
-    """
+    """The state of one training: weights, Adam's moments, windows of perturbations."""
 
     def __init__(
-        self,
-        network: bytes,
-        points: Sequence[PlantedPoint],
-        options: TrainingOptions,
-        seed: int,
-        *,
-        frozen: Mapping[str, Tensor] = MappingProxyType({}),
+        self, network: bytes, points: Sequence[PlantedPoint], options: TrainingOptions, seed: int
     ) -> None:
         self._file, self._network = network, read_onnx(network)
-        self._options, self._seed, self._frozen = options, seed, frozen
+        self._options, self._seed = options, seed
         self._weights = trainable(self._network)
         self._adam = Adam(self._weights.values(), rate=options.learning_rate)
         self._centres = _rows([point.centre for point in points])
@@ -263,10 +252,6 @@ class HidingTrainer:
             loss = loss + self._options.weight * missed.mean()
         self._adam.zero_grad()
         loss.backward()
-        for name, still in self._frozen.items():
-            gradient = self._weights[name].grad
-            assert gradient is not None
-            gradient[still] = 0
         if self._options.clip is not None:
             torch.nn.utils.clip_grad_norm_(self._weights.values(), self._options.clip)
         self._adam.step()
@@ -298,16 +283,6 @@ class HidingTrainer:
         which = np.repeat(points, 50)
         _, _, violates = self._held_out(which, 100, rng)
         return {int(k) for k in which[violates]}
-
-    def violated(self) -> int:
-        """At how many points an attack that training does not use finds a violation now."""
-        with one_thread():
-            return len(self._found_at(np.arange(len(self._centres))))
-
-    @property
-    def weights(self) -> dict[str, Tensor]:
-        """The weights as they are now."""
-        return self._weights
 
     def _held_out(
         self, which: NDArray[np.int64], steps: int, rng: np.random.Generator
