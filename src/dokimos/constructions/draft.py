@@ -34,6 +34,13 @@ class Draft:
         return Label.UNSAT if self.witness is None else Label.SAT
 
 
+def siblings(
+    question: Property, proof: Certificate, robust: bytes, violated: bytes, witness: Point
+) -> tuple[Draft, Draft]:
+    """The robust draft with its proof, and its twin, about the same question, with its counterexample."""
+    return Draft(robust, question, proof), Draft(violated, question, Certificate("witness"), witness)
+
+
 # Knobs: the typed, validated parameters of a family, from one dataclass of fields
 
 

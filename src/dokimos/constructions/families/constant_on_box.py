@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
     ceil_div,
+    dot,
     first_class_loses,
     float32_below,
     inward,
     random_point,
     split_evenly,
+    towards,
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -123,10 +125,9 @@ class ConstantOnBox(Construction[Knobs]):
         scores = evaluate(plain, centre).lower
         offsets = [float32_below(scores[0] - Fraction(knobs.margin) - score) for score in scores]
         offsets[0] = Fraction(0)
-        return (
-            Draft(build(offsets, cut=None), property_, Certificate("constant-on-box", {"tensor": LATENT})),
-            Draft(build(offsets, cut=chosen), property_, Certificate("witness"), hinges.witness(chosen)),
-        )
+        proof = Certificate("constant-on-box", {"tensor": LATENT})
+        files = build(offsets, cut=None), build(offsets, cut=chosen)
+        return siblings(property_, proof, *files, hinges.witness(chosen))
 
 
 def _exposed(psi: _Downstream, depth: float, knobs: Knobs) -> tuple[int, Fraction]:
@@ -181,16 +182,12 @@ class _Hinges:
 
     def witness(self, chosen: int) -> tuple[Fraction, ...]:
         """Near the corner where w·x is largest; the inputs that it does not read stay at the centre."""
-        radius = self.epsilon - self._inset
-        return tuple(
-            x + radius * ((w > 0) - (w < 0))
-            for x, w in zip(self.centre, self.directions[chosen], strict=True)
-        )
+        return towards(self.centre, self.directions[chosen], self.epsilon - self._inset)
 
     def append_to(self, builder: ModelBuilder, *, cut: int | None) -> None:
         rows, biases = [], []
         for number, w in enumerate(self.directions):
-            middle = sum((a * x for a, x in zip(w, self.centre, strict=True)), Fraction(0))
+            middle = dot(w, self.centre)
             reach = self.epsilon + self.slack
             above = self.epsilon - self.cut if number == cut else reach
             rows += [[-a for a in w], w]

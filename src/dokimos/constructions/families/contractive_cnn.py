@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
@@ -21,6 +21,7 @@ from dokimos.constructions.parts.robustness import (
     inward,
     random_point,
     split_evenly,
+    towards,
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -193,12 +194,8 @@ class ContractiveCnn(Construction[Knobs]):
         lost = lead + _violation(knobs, [low + at_centre[0], *at_centre[1:]])
         rows = head.with_pattern(lost, features, centred=bool(knobs.centred))
         high = float32_above(head.offset_for(rows, at_centre, move) + Fraction(knobs.slack))
-        return (
-            Draft(build(rows, [high, *head.offsets[1:]]), property_, Certificate("contraction")),
-            Draft(
-                build(rows, [low, *head.offsets[1:]]), property_, Certificate("witness"), features.witness
-            ),
-        )
+        robust, violated = (build(rows, [first, *head.offsets[1:]]) for first in (high, low))
+        return siblings(property_, Certificate("contraction"), robust, violated, features.witness)
 
     def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
         """Class 0 reads mostly features that one corner moves as far as the theorem lets it.
@@ -284,7 +281,7 @@ class _Features:
             stack = stack.then(weight, bias)
             value = np.maximum(responses + bias[:, None, None], 0.0)
         radius = dyadic(float(epsilon) * (1 - knobs.cut / 4), POINT_BITS)
-        witness = tuple(x + radius * int(s) for x, s in zip(centre, np.sign(pattern).flat, strict=True))
+        witness = towards(centre, pattern.flat, radius)
         found = cls(image, stack, norm, (int(carriers[-1]), int(row), int(column)), pattern, witness)
         return found if waits else found._with_kinks(int(carriers[-2]), epsilon, knobs, rng)
 

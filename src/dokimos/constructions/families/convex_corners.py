@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
@@ -20,6 +20,7 @@ from dokimos.constructions.parts.robustness import (
     inward,
     random_point,
     split_evenly,
+    towards,
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
@@ -81,12 +82,12 @@ class ConvexCorners(Construction[Knobs]):
         corners = hinges.best_corners(mixes)
         margin = Fraction(knobs.margin)
 
-        def point(signs: list[int], radius: Fraction) -> tuple[Fraction, ...]:
-            return tuple(x + sign * radius for x, sign in zip(centre, signs, strict=True))
-
-        tops = [hinges.value(mix, point(signs, epsilon)) for mix, signs in zip(mixes, corners, strict=True)]
+        tops = [
+            hinges.value(mix, towards(centre, signs, epsilon))
+            for mix, signs in zip(mixes, corners, strict=True)
+        ]
         thresholds = [float32_above(value + margin) for value in tops]
-        shrunk = point(corners[0], epsilon * (1 - INSET))
+        shrunk = towards(centre, corners[0], epsilon * (1 - INSET))
         height = hinges.value(mixes[0], shrunk)
         lowered = float32_below(height - min(margin, height * MOST_LOST))
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
@@ -101,10 +102,8 @@ class ConvexCorners(Construction[Knobs]):
                 .build(knobs.classes)
             )
 
-        return (
-            Draft(build(thresholds), property_, Certificate("convex-corners")),
-            Draft(build([lowered, *thresholds[1:]]), property_, Certificate("witness"), shrunk),
-        )
+        files = build(thresholds), build([lowered, *thresholds[1:]])
+        return siblings(property_, Certificate("convex-corners"), *files, shrunk)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
+    dot,
     float32_above,
     float32_below,
     inward,
     random_point,
     split_evenly,
+    towards,
+    unsafe_where,
 )
 from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed
@@ -26,7 +29,7 @@ from dokimos.networks.chain import CancelPair, Permute, as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder, write_chain
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.vnnlib.model import Linear
 
 WEIGHT_STEPS = 2**10
 #: How many inputs a cancelling pair reads.
@@ -93,16 +96,15 @@ class Dials(Construction[Knobs]):
         centre = random_point(knobs.inputs, rng)
         rows = _directions(knobs, rng)
         slope = short(float(knobs.swing * margin / epsilon))
-        property_ = _at_most_zero(ball(centre, epsilon))
+        at_most_zero = (Linear((), ((0, Fraction(1)),), Fraction(0)),)
         reach = slope * epsilon * knobs.directions
         lifted = slope * LIFT * knobs.directions
         biases = (
             float32_above(margin + reach - lifted),
             float32_below(reach - lifted - margin * VIOLATION),
         )
-        radius = epsilon * (1 - INSET)
         total = [sum((row[i] for row in rows), Fraction(0)) for i in range(knobs.inputs)]
-        witness = tuple(x - radius * ((w > 0) - (w < 0)) for x, w in zip(centre, total, strict=True))
+        witness = towards(centre, total, -epsilon * (1 - INSET))
         steps: list[CancelPair | Permute] = [
             _cancelling(row, centre, Fraction(LIFT), slope) for row in rows[knobs.kinks :]
         ]
@@ -116,10 +118,9 @@ class Dials(Construction[Knobs]):
             "kind": "linear",
             "data": {"questions": [{}]},
         }
-        return (
-            Draft(_after(base, steps), property_, Certificate("rewritten", data)),
-            Draft(_after(twin, steps), property_, Certificate("witness"), witness),
-        )
+        question = unsafe_where([at_most_zero], ball(centre, epsilon))
+        files = _after(base, steps), _after(twin, steps)
+        return siblings(question, Certificate("rewritten", data), *files, witness)
 
 
 def short(value: float | Fraction) -> Fraction:
@@ -169,9 +170,8 @@ def _cancelling(
     row: Sequence[Fraction], centre: Sequence[Fraction], level: Fraction, reading: Fraction
 ) -> CancelPair:
     """Two units level + row·(x − centre) that cancel."""
-    middle = sum((w * x for w, x in zip(row, centre, strict=True)), Fraction(0))
     weights = tuple((i, w) for i, w in enumerate(row) if w)
-    return CancelPair(0, weights, level - middle, (reading,))
+    return CancelPair(0, weights, level - dot(row, centre), (reading,))
 
 
 def _base(
@@ -185,7 +185,7 @@ def _base(
     weights: list[Sequence[Fraction]] = []
     biases, head = [], []
     for number, row in enumerate(rows):
-        middle = sum((w * x for w, x in zip(row, centre, strict=True)), Fraction(0))
+        middle = dot(row, centre)
         bent = number < knobs.kinks
         weights += [row] * (3 if bent else 1)
         biases += [LIFT - middle, *[-middle] * (2 if bent else 0)]
@@ -198,11 +198,3 @@ def _after(network: bytes, steps: Sequence[Any]) -> bytes:
     for step in steps:
         chain = step.apply(chain)
     return write_chain(chain)
-
-
-def _at_most_zero(box: Box) -> Property:
-    """Unsafe: Y_0 <= 0."""
-    return Property(
-        networks=(Signature("f", "X", (box.size,), "Y", (1,)),),
-        cases=(Case(box, ((Linear((), ((0, Fraction(1)),), Fraction(0)),),)),),
-    )

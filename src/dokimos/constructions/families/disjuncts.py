@@ -9,13 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
+from dokimos.constructions.draft import Draft, knob, siblings
+from dokimos.constructions.parts.robustness import (
+    BOUND_BITS,
+    at_least,
+    ball,
+    dot,
+    inward,
+    random_point,
+    split_evenly,
+    towards,
+    unsafe_where,
+)
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.vnnlib.model import Box, Case, Property
 
 WEIGHT_BITS = 10
 #: With these the largest outputs have more digits than float32 can hold, for most radii.
@@ -83,18 +92,15 @@ class Disjuncts(Construction[Knobs]):
         thresholds = [level + norm * epsilon + away for level, norm in zip(levels, norms, strict=True)]
         property_ = _property(knobs, ball(centre, epsilon), thresholds)
         reach = epsilon if knobs.touching else dyadic(REACH * epsilon, BOUND_BITS)
-        chosen = directions[knobs.position]
-        witness = tuple(x + reach * ((w > 0) - (w < 0)) for x, w in zip(centre, chosen, strict=True))
+        witness = towards(centre, directions[knobs.position], reach)
 
         def build(raise_by: Fraction) -> bytes:
             biases = [b + (raise_by if i == knobs.position else 0) for i, b in enumerate(levels)]
             return _network(centre, directions, biases)
 
-        certificate = by_slopes(property_, [1] * (2 * count))
-        return (
-            Draft(build(away / 2), property_, certificate),
-            Draft(build(away * (2 - knobs.touching)), property_, Certificate("witness"), witness),
-        )
+        proof = by_slopes(property_, [1] * (2 * count))
+        files = build(away / 2), build(away * (2 - knobs.touching))
+        return siblings(property_, proof, *files, witness)
 
 
 def _direction(knobs: Knobs, rng: np.random.Generator) -> list[Fraction]:
@@ -110,7 +116,7 @@ def _network(centre: list[Fraction], directions: list[list[Fraction]], levels: l
     rows, biases = [], []
     head = np.zeros((len(directions), 2 * len(directions)), dtype=np.int64)
     for i, w in enumerate(directions):
-        middle = sum((a * x for a, x in zip(w, centre, strict=True)), Fraction(0))
+        middle = dot(w, centre)
         rows += [w, [-a for a in w]]
         biases += [-middle, middle]
         head[i, 2 * i] = head[i, 2 * i + 1] = 1
@@ -121,14 +127,12 @@ def _property(knobs: Knobs, box: Box, thresholds: list[Fraction]) -> Property:
     """Some Y_i >= t_i, listed from the one that `rotation` names."""
     count = len(thresholds)
     order = [(knobs.rotation + i) % count for i in range(count)]
-    ways = [(Linear((), ((i, Fraction(-1)),), -thresholds[i]),) for i in order]
-    cases = [Case(box, tuple(ways))]
-    if knobs.boxes:
-        cases = [Case(_cut(box, i), (way,)) for i, way in zip(order, ways, strict=True)]
-    return Property(
-        networks=(Signature("f", "X", (box.size,), "Y", (count,)),),
-        cases=tuple(cases),
-    )
+    ways = [at_least(thresholds[i], i) for i in order]
+    question = unsafe_where(ways, box, outputs=count)
+    if not knobs.boxes:
+        return question
+    cases = (Case(_cut(box, i), (way,)) for i, way in zip(order, ways, strict=True))
+    return replace(question, cases=tuple(cases))
 
 
 def _cut(box: Box, number: int) -> Box:

@@ -15,10 +15,12 @@ from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.robustness import (
     BOUND_BITS,
     ball,
+    dot,
     first_class_loses,
     inward,
     random_point,
     split_evenly,
+    towards,
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.direct import by_slopes
@@ -122,10 +124,6 @@ class ExclusivePairs(Construction[Knobs]):
         return network, first_class_loses(ball(centre, epsilon), knobs.classes)
 
 
-def _sign(value: Fraction) -> int:
-    return (value > 0) - (value < 0)
-
-
 class _Network:
     """The layers: hinges, the maximum of each pair, and a tree of minima."""
 
@@ -153,15 +151,13 @@ class _Network:
     @property
     def witness(self) -> Point:
         """Where the first pair's two hinges are level."""
-        first = zip(self._centre, self._directions[0], strict=True)
-        return tuple(x + self._shift * _sign(w) for x, w in first)
+        return towards(self._centre, self._directions[0], self._shift)
 
     def build(self, *, robust: bool) -> bytes:
         """The network; unless `robust`, the first pair has −γ in place of γ."""
         rows, biases = [], []
         for p, w in enumerate(self._directions):
-            middle = sum((a * x for a, x in zip(w, self._centre, strict=True)), Fraction(0))
-            middle += self._shift if p == 0 else 0
+            middle = dot(w, self._centre) + (self._shift if p == 0 else 0)
             level = -self._gamma if p == 0 and not robust else self._gamma
             if self._skips and 0 < p == len(self._directions) - 1:
                 level = max(level, FAR)

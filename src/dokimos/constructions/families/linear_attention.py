@@ -13,10 +13,9 @@ from dokimos.checker.proofs.attention import linear_bound
 from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
-from dokimos.constructions.parts.robustness import inward, random_point, split_evenly
+from dokimos.constructions.parts.robustness import random_point, split_evenly
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
 
 WEIGHT_STEPS = 2**8
 FEATURE_BITS = 12
@@ -66,15 +65,11 @@ class LinearAttention(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
-        siblings = self._drawn(knobs, rng).make(rng)
-        return (
-            Draft(siblings.robust, siblings.question, Certificate("linear-attention")),
-            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
-        )
+        return self._drawn(knobs, rng).make(rng)
 
     def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
         """The attention and its head, without hinges."""
-        return Draft(*self._drawn(knobs, rng).alone(), Certificate("linear-attention"))
+        return self._drawn(knobs, rng).alone()
 
     def _drawn(self, knobs: Knobs, rng: np.random.Generator) -> NeedleMaker:
         if knobs.noise <= 4 * FEATURE_NORM * knobs.epsilon:
@@ -84,16 +79,7 @@ class LinearAttention(Construction[Knobs]):
             )
         centre = random_point(knobs.tokens * knobs.width, rng)
         weights = _Weights.draw(knobs, centre, rng)
-        return NeedleMaker(
-            build=weights.build,
-            bound=linear_bound,
-            centre=centre,
-            epsilon=inward(knobs.epsilon),
-            classes=knobs.classes,
-            slack=Fraction(knobs.slack),
-            hinges=knobs.hinges,
-            offset=Fraction(knobs.offset),
-        )
+        return NeedleMaker(weights.build, linear_bound, "linear-attention", centre, knobs)
 
 
 @dataclass(frozen=True)

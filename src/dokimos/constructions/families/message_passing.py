@@ -11,20 +11,22 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.needles import inside_by, lost_share
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     POINT_BITS,
     ball,
     first_class_loses,
     inward,
     random_point,
+    towards,
 )
 from dokimos.constructions.parts.tight_features import (
     GAIN,
     LeadingHead,
     blind_filters,
+    inside_by,
     isometry,
+    lost_share,
     rates_of,
 )
 from dokimos.core.errors import ConstructionFailed
@@ -98,17 +100,14 @@ class MessagePassing(Construction[Knobs]):
             rounds.signs, rounds.centre.sum(axis=0), knobs.classes, knobs.slack, reach, rng
         )
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-        radius = inside_by(epsilon, lost_share(knobs.slack))
-        everywhere = np.tile(signs, knobs.nodes)
-        witness = tuple(x - radius * int(s) for x, s in zip(centre, everywhere, strict=True))
+        lost = lost_share(knobs.slack)
+        witness = towards(centre, np.tile(signs, knobs.nodes), -inside_by(epsilon, lost))
 
         def build(first: Fraction) -> bytes:
             return builder.copy().affine(head.rows, [first, *head.offsets]).build(knobs.classes)
 
-        return (
-            Draft(build(Fraction(0)), property_, Certificate("nonexpansive")),
-            Draft(build(-head.step), property_, Certificate("witness"), witness),
-        )
+        files = build(Fraction(0)), build(-head.step)
+        return siblings(property_, Certificate("nonexpansive"), *files, witness)
 
 
 def _require_exact(knobs: Knobs) -> None:

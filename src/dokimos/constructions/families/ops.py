@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.parts.gates import Gate
-from dokimos.constructions.parts.robustness import BOUND_BITS, ball
+from dokimos.constructions.parts.robustness import BOUND_BITS, at_least, ball, unsafe_where
 from dokimos.engine.direct import by_intervals, cut_in_halves
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
-from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 
 Floats = NDArray[np.float64]
 
@@ -72,11 +71,8 @@ class Ops(Construction[Knobs]):
         plan = draw_plan(variant, knobs.margin, rng)
         question = question_of(plan, variant)
         robust, violated = (plan.network(sign, Fraction(b)) for sign, b in plan.outputs)
-        tree = cuts(robust, question, plan.away * CERTAINLY)
-        return (
-            Draft(robust, question, by_intervals(tree)),
-            Draft(violated, question, Certificate("witness"), plan.witness),
-        )
+        proof = by_intervals(cuts(robust, question, plan.away * CERTAINLY))
+        return siblings(question, proof, robust, violated, plan.witness)
 
 
 @dataclass(frozen=True)
@@ -269,13 +265,10 @@ def _inward(point: NDArray[np.float32], box: Box) -> Point:
 
 def question_of(plan: OperatorPlan, variant: Variant) -> Property:
     """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
-    unsafe: tuple[Linear, ...] = (Linear((), ((0, Fraction(-1)),), -plan.threshold),)
-    if variant.classes:
-        unsafe = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (2, 1))
-    return Property(
-        networks=(Signature("f", "X", (plan.box.size,), "Y", (3 if variant.classes else 1,)),),
-        cases=(Case(plan.box, (unsafe,)),),
-    )
+    if not variant.classes:
+        return unsafe_where([at_least(plan.threshold)], plan.box)
+    largest = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (2, 1))
+    return unsafe_where([largest], plan.box, outputs=3)
 
 
 def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:

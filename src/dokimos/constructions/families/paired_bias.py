@@ -18,6 +18,7 @@ from dokimos.constructions.parts.robustness import (
     float32_above,
     inward,
     random_point,
+    towards,
 )
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
@@ -70,14 +71,10 @@ class PairedBias(Construction[Knobs]):
         at_witness = network.responses(witness)
         levels = network.levels(at_witness)
         weights = _head_weights(knobs, levels, network.gap, at_witness)
+        twin = network.build(levels, weights, exchanged=True)
         return (
             network.robust(levels, weights),
-            Draft(
-                network.build(levels, weights, exchanged=True),
-                network.question,
-                Certificate("witness"),
-                witness,
-            ),
+            Draft(twin, network.question, Certificate("witness"), witness),
         )
 
     def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
@@ -284,8 +281,8 @@ class _Responses:
         best, best_value = np.zeros(len(centre)), -np.inf
         signs = np.sign(slopes[place])
         for _ in range(ASCENT_STEPS):
-            value = self([x + int(s) * radius for x, s in zip(centre, signs, strict=True)])[0, place]
+            value = self(towards(centre, signs, radius))[0, place]
             if value > best_value:
                 best, best_value = signs, value
             signs = np.sign(self._gradient(middle + signs * float(radius), place))
-        return tuple(x + int(s) * radius for x, s in zip(centre, best, strict=True))
+        return towards(centre, best, radius)

@@ -13,14 +13,21 @@ import numpy as np
 from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.proofs.polynomials import PowerTerms
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.robustness import ball, inward, random_point, split_evenly
+from dokimos.constructions.draft import Draft, knob, siblings
+from dokimos.constructions.parts.robustness import (
+    ball,
+    dot,
+    inward,
+    random_point,
+    split_evenly,
+    unsafe_where,
+)
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.polynomial_plans import Dip, plan, plan_whole_box
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature, nearest_point
+from dokimos.suites.vnnlib.model import Box, Linear, Point, Property, nearest_point
 
 # Random polynomials near one of their boundary points, their needles and their minima
 
@@ -109,12 +116,8 @@ class Units:
 
     def question(self, sign: int) -> Property:
         """Unsafe: class 0 (class 1 for sign −1) does not lead."""
-        return Property(
-            networks=(Signature("f", "X", (len(self.centre),), "Y", (2,)),),
-            cases=(
-                Case(self.box, ((Linear((), ((0, Fraction(sign)), (1, Fraction(-sign))), Fraction(0)),),)),
-            ),
-        )
+        behind = Linear((), ((0, Fraction(sign)), (1, Fraction(-sign))), Fraction(0))
+        return unsafe_where([(behind,)], self.box, outputs=2)
 
 
 def draw_units(
@@ -177,10 +180,6 @@ def draw_units(
     return replace(drawn, centre=centre, margin=float(buffer) * float(np.abs(slope).sum()))
 
 
-def _dot(row: list[Fraction], x: list[Fraction] | tuple[Fraction, ...]) -> Fraction:
-    return sum((a * b for a, b in zip(row, x, strict=True) if a), Fraction(0))
-
-
 @dataclass(frozen=True)
 class NeedlePath:
     """Points from the lowest corner to a corner of the needle, with μ (needle left out) and |z| there."""
@@ -210,7 +209,7 @@ class Needle:
         scale = Fraction(2) ** floor(-log2(units.radius))
         whole = split_evenly(2**COEFFICIENT_BITS, rng.standard_normal(len(units.centre)))
         self.row = [scale * Fraction(k, 2**COEFFICIENT_BITS) for k in whole]
-        self.bias = -dyadic(_dot(self.row, units.centre), BIAS_BITS)
+        self.bias = -dyadic(dot(self.row, units.centre), BIAS_BITS)
 
     def with_depth(self, depth: Fraction) -> Units:
         """The polynomial with the needle as its last unit."""
@@ -357,11 +356,8 @@ class Polynomial(Construction[Knobs]):
         violation = max(units.margin, LEAST_VIOLATION * units.largest_output(rng))
         make = _convex if knobs.concave == 0 else _with_needle
         robust, certificate, twin, at = make(units, violation, rng)
-        question = units.question(knobs.sign)
-        return (
-            Draft(robust.build(knobs.sign), question, certificate),
-            Draft(twin.build(knobs.sign), question, Certificate("witness"), on_grid(at)),
-        )
+        files = robust.build(knobs.sign), twin.build(knobs.sign)
+        return siblings(units.question(knobs.sign), certificate, *files, on_grid(at))
 
     def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
         """Without the needle, and with units of which many matter and bend, however high the degree."""

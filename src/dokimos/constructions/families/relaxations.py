@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.families.ops import corners
 from dokimos.constructions.operators.extremes import EXTREMES, Extreme
 from dokimos.constructions.operators.sketch import Sketch
 from dokimos.constructions.parts.gates import Gate, draw_gate
-from dokimos.constructions.parts.robustness import BOUND_BITS
+from dokimos.constructions.parts.robustness import BOUND_BITS, at_least, unsafe_where
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.model import Box, Point
 
 #: The ends of the box are moved by up to this many sixty-fourths, so that no two draws are the same.
 JITTER = 8
@@ -65,19 +65,12 @@ class Relaxations(Construction[Knobs]):
         if margin <= 0:
             raise Unusable("the function is constant on the box")
         gate, threshold = draw_gate(rng, margin), dyadic(most, BOUND_BITS)
-        box = gate.box(inner)
-        question = Property(
-            (Signature("f", "X", (box.size,), "Y", (1,)),),
-            (Case(box, ((Linear((), ((0, Fraction(-1)),), -threshold),),)),),
-        )
+        question = unsafe_where([at_least(threshold)], gate.box(inner))
         robust, violated = (_network(extreme, sign, gate, bias) for bias in (-margin, margin))
         found = LinearSearch(read_onnx(robust), question, SearchEffort(most_steps=MOST_STEPS)).run()
         if found.data is None:
             raise Unusable(f"the search finds no proof: {found.reason}")
-        return (
-            Draft(robust, question, Certificate("linear", found.data)),
-            Draft(violated, question, Certificate("witness"), gate.witness(best)),
-        )
+        return siblings(question, Certificate("linear", found.data), robust, violated, gate.witness(best))
 
 
 def _box(extreme: Extreme, rng: np.random.Generator) -> Box:

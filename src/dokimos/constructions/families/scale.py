@@ -9,13 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
+from dokimos.constructions.draft import Draft, knob, siblings
+from dokimos.constructions.parts.robustness import (
+    BOUND_BITS,
+    at_least,
+    ball,
+    dot,
+    inward,
+    random_point,
+    split_evenly,
+    towards,
+    unsafe_where,
+)
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 
 WEIGHT_BITS = 10
 #: What keeps every unit active on the box: |w·x| <= 2 for ‖w‖₁ = 1 and x in [−1, 2].
@@ -73,13 +81,9 @@ class Scale(Construction[Knobs]):
         drawn = [shared if knobs.form != DENSE else _weights(knobs.patch**2, rng) for _ in range(units)]
         rows = _rows(drawn, knobs.grid, knobs.patch)
         total = [sum((row[i] for row in rows), Fraction(0)) for i in range(side**2)]
-        middle = sum((w * x for w, x in zip(total, centre, strict=True)), Fraction(0))
-        constant = 2 - OFFSET * units - middle
-        property_ = _at_least(ball(centre, epsilon), 2 + units * (epsilon + away))
-        witness = tuple(
-            x + dyadic(REACH * epsilon, BOUND_BITS) * ((w > 0) - (w < 0))
-            for x, w in zip(centre, total, strict=True)
-        )
+        constant = 2 - OFFSET * units - dot(total, centre)
+        property_ = unsafe_where([at_least(2 + units * (epsilon + away))], ball(centre, epsilon))
+        witness = towards(centre, total, dyadic(REACH * epsilon, BOUND_BITS))
 
         def build(shift: Fraction) -> bytes:
             # A filter has one bias for all patches: it moves each of them.
@@ -87,11 +91,8 @@ class Scale(Construction[Knobs]):
             biases = [first, *[Fraction(OFFSET)] * (units - 1)]
             return _network(knobs, shared, rows, biases, constant)
 
-        certificate = by_slopes(property_, [1] * (units * knobs.depth))
-        return (
-            Draft(build(Fraction(0)), property_, certificate),
-            Draft(build(2 * away), property_, Certificate("witness"), witness),
-        )
+        proof = by_slopes(property_, [1] * (units * knobs.depth))
+        return siblings(property_, proof, build(Fraction(0)), build(2 * away), witness)
 
 
 def _weights(count: int, rng: np.random.Generator) -> list[Fraction]:
@@ -139,11 +140,3 @@ def _network(
         for _ in range(knobs.depth - 1):
             builder.affine(identity, zeros).relu()
     return builder.affine([[1 / scale] * units], [constant]).build(1)
-
-
-def _at_least(box: Box, bound: Fraction) -> Property:
-    """Unsafe: Y_0 >= bound."""
-    return Property(
-        networks=(Signature("f", "X", (box.size,), "Y", (1,)),),
-        cases=(Case(box, ((Linear((), ((0, Fraction(-1)),), -bound),),)),),
-    )

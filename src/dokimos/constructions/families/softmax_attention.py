@@ -13,10 +13,8 @@ from dokimos.checker.proofs.attention import softmax_bound
 from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.parts.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
-from dokimos.constructions.parts.robustness import inward
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
 
 WEIGHT_BITS = 6
 FACTOR_BITS = 12
@@ -59,28 +57,16 @@ class SoftmaxAttention(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
-        siblings = self._drawn(knobs, rng).make(rng)
-        return (
-            Draft(siblings.robust, siblings.question, Certificate("softmax-attention")),
-            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
-        )
+        return self._drawn(knobs, rng).make(rng)
 
     def alone(self, knobs: Knobs, rng: np.random.Generator) -> Draft:
         """The attention and its head, without hinges."""
-        return Draft(*self._drawn(knobs, rng).alone(), Certificate("softmax-attention"))
+        return self._drawn(knobs, rng).alone()
 
     def _drawn(self, knobs: Knobs, rng: np.random.Generator) -> NeedleMaker:
         weights = _Weights.draw(knobs, rng)
-        return NeedleMaker(
-            build=weights.build,
-            bound=softmax_bound,
-            centre=[x for token in _tokens(knobs, rng) for x in token],
-            epsilon=inward(knobs.epsilon),
-            classes=knobs.classes,
-            slack=Fraction(knobs.slack),
-            hinges=knobs.hinges,
-            offset=Fraction(knobs.offset),
-        )
+        centre = [x for token in _tokens(knobs, rng) for x in token]
+        return NeedleMaker(weights.build, softmax_bound, "softmax-attention", centre, knobs)
 
 
 def _tokens(knobs: Knobs, rng: np.random.Generator) -> Matrix:

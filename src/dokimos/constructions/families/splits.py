@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable
-from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.draft import Draft, choice, knob, siblings
+from dokimos.constructions.parts.robustness import at_least, unsafe_where
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.model import Box, Point
 
 #: The output at the hidden point lies above or below the threshold by 1/8; the spike there is 1 high.
 MARGIN = Fraction(1, 8)
@@ -70,19 +71,12 @@ class Splits(Construction[Knobs]):
         above = MARGIN
         if knobs.variant == "rounding":
             threshold, above = threshold + 6 + FINE + LAYERS * TINY, Fraction(0)
-        unsafe = ((Linear((), ((0, Fraction(-1)),), -threshold),),)
-        question = Property(
-            (Signature("f", "X", (len(point),), "Y", (1,)),),
-            tuple(Case(box, unsafe) for box in _boxes(knobs, point, rng)),
-        )
+        question = unsafe_where([at_least(threshold)], *_boxes(knobs, point, rng))
         robust, violated = (_network(knobs, point, threshold - 1 + away) for away in (-MARGIN, above))
         found = LinearSearch(read_onnx(robust), question, SearchEffort(most_steps=MOST_STEPS)).run()
         if found.data is None:
             raise Unusable(f"the search finds no proof: {found.reason}")
-        return (
-            Draft(robust, question, Certificate("linear", found.data)),
-            Draft(violated, question, Certificate("witness"), point),
-        )
+        return siblings(question, Certificate("linear", found.data), robust, violated, point)
 
 
 def _point(knobs: Knobs, rng: np.random.Generator) -> Point:

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.fixed_routing import MOST_NUMBERS, RoutedNetwork
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.needles import inside_by, lost_share
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
     first_class_loses,
     float32_below,
     inward,
     random_point,
+    towards,
 )
+from dokimos.constructions.parts.tight_features import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
@@ -140,13 +141,10 @@ class Transformer(Construction[Knobs]):
                 "transformer: the gap of the scores does not stay open over the box (other tokens add up "
                 f"to {float(leads[0].remainder):.2g}); raise gap, or lower noise, epsilon or layers."
             )
-        radius = inside_by(epsilon, lost)
-        witness = tuple(x - radius * s for x, s in zip(centre, leads[0].signs, strict=True))
+        witness = towards(centre, leads[0].signs, -inside_by(epsilon, lost))
         step = max(dyadic(leads[0].drop * (slack + lost), 24), Fraction(1, 2**20))
-        return (
-            Draft(build(Fraction(0), offsets), question, Certificate("fixed-routing")),
-            Draft(build(-step, offsets), question, Certificate("witness"), witness),
-        )
+        files = build(Fraction(0), offsets), build(-step, offsets)
+        return siblings(question, Certificate("fixed-routing"), *files, witness)
 
 
 def _require_affordable(knobs: Knobs) -> None:

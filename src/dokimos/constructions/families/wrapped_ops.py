@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.families.ops import (
     CERTAINLY,
     CLEARLY,
@@ -20,9 +20,8 @@ from dokimos.constructions.families.ops import (
 )
 from dokimos.constructions.operators import VARIANTS
 from dokimos.constructions.parts.gates import behind_gate, draw_gate
+from dokimos.constructions.parts.robustness import unsafe_where
 from dokimos.engine.direct import by_intervals
-from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Property, Signature
 
 #: Of so many draws the one is taken in which most misreadings would change the twin's label.
 DRAWS = 6
@@ -71,16 +70,11 @@ class WrappedOps(Construction[Knobs]):
         asked = question_of(plain, variant)
         tree = cuts(plain.network(sign, low), asked, plain.away * CERTAINLY)
         gated = replace(plain, gate=gate)
-        (case,) = asked.cases
-        (network,) = asked.networks
-        question = Property(
-            (Signature("f", "X", (gate.box(plain.box).size,), "Y", network.output_shape),),
-            (replace(case, box=gate.box(plain.box)),),
-        )
-        return (
-            Draft(gated.network(sign, low), question, by_intervals(behind_gate(tree))),
-            Draft(gated.network(sign, high), question, Certificate("witness"), gate.witness(plain.witness)),
-        )
+        ways, outputs = asked.cases[0].any_of, asked.output_size
+        question = unsafe_where(ways, gate.box(plain.box), outputs=outputs)
+        robust, violated = (gated.network(sign, bias) for bias in (low, high))
+        proof = by_intervals(behind_gate(tree))
+        return siblings(question, proof, robust, violated, gate.witness(plain.witness))
 
 
 def caught(drawn: DrawnRange, sign: int) -> int:

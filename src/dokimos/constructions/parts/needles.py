@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from dokimos.checker.base import LowerBound
-from dokimos.constructions.base import dyadic
-from dokimos.constructions.draft import knob
+from dokimos.constructions.draft import Draft, knob, siblings
 from dokimos.constructions.parts.robustness import (
     ball,
+    dot,
     first_class_loses,
     float32_above,
     float32_below,
+    inward,
     split_evenly,
+    towards,
     uniform_points,
 )
 from dokimos.networks.graph import Network
@@ -31,7 +33,8 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.runtimes.sessions import replay
-from dokimos.suites.vnnlib.model import Point, Property
+from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Property
 
 WEIGHT_STEPS = 2**10
 #: How far inside the box the twin's counterexample lies, as a share of the radius.
@@ -83,48 +86,45 @@ class Hinges:
 
 
 @dataclass(frozen=True)
-class Siblings:
-    """The two networks, their common property, and the twin's counterexample."""
-
-    robust: bytes
-    violated: bytes
-    question: Property
-    witness: Point
-
-
-@dataclass(frozen=True)
 class NeedleMaker:
     """Turns a network with an affine head into siblings.
 
     `build` makes the network from the biases of the classes (class 0 first) and the hinges; `bound` is
-    the checker's lower bound for such a network.
+    the checker's lower bound for such a network, which proofs of the kind `proof` rest on. `knobs` has
+    epsilon, classes, slack, hinges and offset.
     """
 
     build: Callable[[list[Fraction], Hinges], bytes]
     bound: Callable[[Network], LowerBound]
+    proof: str
     centre: list[Fraction]
-    epsilon: Fraction
-    classes: int
-    slack: Fraction
-    hinges: int
-    offset: Fraction
+    knobs: Any
 
-    def alone(self) -> tuple[bytes, Property]:
-        """The network without hinges and its property, where no twin is asked for."""
-        question = first_class_loses(ball(self.centre, self.epsilon), self.classes)
-        none = Hinges([], [], [[] for _ in range(self.classes)])
-        return self.build(self._biases(question, none)[1], none), question
+    @property
+    def question(self) -> Property:
+        """Class 0 loses somewhere in the box."""
+        return first_class_loses(ball(self.centre, inward(self.knobs.epsilon)), self.knobs.classes)
 
-    def make(self, rng: np.random.Generator) -> Siblings:
+    @property
+    def slack(self) -> Fraction:
+        """The margin at the centre, in drifts."""
+        return Fraction(self.knobs.slack)
+
+    def alone(self) -> Draft:
+        """The network without hinges, where no twin is asked for."""
+        none = Hinges([], [], [[] for _ in range(self.knobs.classes)])
+        file = self.build(self._biases(self.question, none)[1], none)
+        return Draft(file, self.question, Certificate(self.proof))
+
+    def make(self, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Set the classes' biases for the slack, draw the hinges, and raise the first one in the twin."""
-        question = first_class_loses(ball(self.centre, self.epsilon), self.classes)
-        rows = [self._direction(rng) for _ in range(self.hinges)]
-        none = self._hinges(rows, [self.epsilon] * self.hinges, [Fraction(0)] * self.hinges)
+        question, epsilon, count = self.question, inward(self.knobs.epsilon), self.knobs.hinges
+        offset = Fraction(self.knobs.offset)
+        rows = [self._direction(rng) for _ in range(count)]
+        none = self._hinges(rows, [epsilon] * count, [Fraction(0)] * count)
         drifts, biases = self._biases(question, none)
-        corner = tuple(
-            x + self.epsilon * (1 - INSET) * (1 if w > 0 else -1)
-            for x, w in zip(self.centre, rows[0], strict=True)
-        )
+        upward = (1 if w > 0 else -1 for w in rows[0])
+        corner = towards(self.centre, upward, epsilon * (1 - INSET))
         plain = self.build(biases, none)
         spare = [(self.slack - 1) * drift for drift in drifts]
         violation = spare[0]
@@ -133,28 +133,23 @@ class NeedleMaker:
             seen = abs(replay(plain, uniform_points(box, OUTPUT_SAMPLES, rng))).max()
             violation = max(violation, Fraction(float(seen)) * VIOLATION)
         outputs = evaluate(read_onnx(plain), corner)
-        height = self.epsilon * (1 - INSET - self.offset)
+        height = epsilon * (1 - INSET - offset)
         gain = float32_above((outputs.upper[0] - outputs.lower[1] + violation) / height)
-        gains = [gain, *[gain * Fraction(int(rng.integers(8, 17)), 16) for _ in range(self.hinges - 1)]]
+        gains = [gain, *[gain * Fraction(int(rng.integers(8, 17)), 16) for _ in range(count - 1)]]
         gains = [float32_below(g) for g in gains]
         # Half of a class's spare margin is shared by the hinges that feed it.
-        feeding = [self.hinges // len(spare) + (k < self.hinges % len(spare)) for k in range(len(spare))]
+        feeding = [count // len(spare) + (k < count % len(spare)) for k in range(len(spare))]
         levels = [
-            self.epsilon - spare[h % len(spare)] / (2 * feeding[h % len(spare)] * gains[h])
-            for h in range(self.hinges)
+            epsilon - spare[h % len(spare)] / (2 * feeding[h % len(spare)] * gains[h]) for h in range(count)
         ]
         robust = self._hinges(rows, levels, gains)
-        raised = [float32_above(self._bias(rows[0], self.offset * self.epsilon)), *robust.biases[1:]]
-        return Siblings(
-            robust=self.build(biases, robust),
-            violated=self.build(biases, Hinges(rows, raised, robust.head)),
-            question=question,
-            witness=corner,
-        )
+        raised = [float32_above(self._bias(rows[0], offset * epsilon)), *robust.biases[1:]]
+        files = self.build(biases, robust), self.build(biases, Hinges(rows, raised, robust.head))
+        return siblings(question, Certificate(self.proof), *files, corner)
 
     def _biases(self, question: Property, none: Hinges) -> tuple[list[Fraction], list[Fraction]]:
         """The proven drift of each competitor's margin, and biases that leave slack·drift at the centre."""
-        network = read_onnx(self.build([Fraction(0)] * self.classes, none))
+        network = read_onnx(self.build([Fraction(0)] * self.knobs.classes, none))
         bound = self.bound(network)
         box = question.cases[0].box
         outputs = evaluate(network, box.centre)
@@ -171,32 +166,12 @@ class NeedleMaker:
         return [Fraction(k, WEIGHT_STEPS) for k in split_evenly(WEIGHT_STEPS, weights)]
 
     def _bias(self, row: list[Fraction], level: Fraction) -> Fraction:
-        return -level - sum((w * x for w, x in zip(row, self.centre, strict=True)), Fraction(0))
+        return -level - dot(row, self.centre)
 
     def _hinges(self, rows: list[list[Fraction]], levels: list[Fraction], gains: list[Fraction]) -> Hinges:
         """Hinges that begin at these levels of w·(x − x₀), or later; they feed the competitors in turn."""
-        head = [[Fraction(0)] * len(rows) for _ in range(self.classes)]
+        head = [[Fraction(0)] * len(rows) for _ in range(self.knobs.classes)]
         for h, gain in enumerate(gains):
-            head[1 + h % (self.classes - 1)][h] = gain
+            head[1 + h % (self.knobs.classes - 1)][h] = gain
         biases = [float32_below(self._bias(row, level)) for row, level in zip(rows, levels, strict=True)]
         return Hinges(rows, biases, head)
-
-
-# Twins of families whose theorem is tight in one corner of the box
-
-
-#: By how much of what the theorem lets it lose class 0 loses in the twin, at most.
-MOST_LOST = Fraction(1, 4)
-#: The witness is a multiple of 2^-POINT_BITS.
-WITNESS_BITS = 20
-
-
-def lost_share(slack: float) -> Fraction:
-    """By how much class 0 loses in the twin's corner, as a share of what the theorem lets it lose."""
-    return min(Fraction(slack), MOST_LOST)
-
-
-def inside_by(epsilon: Fraction, lost: Fraction) -> Fraction:
-    """How far the witness is from the centre: inside the box by a quarter of what is lost, if possible."""
-    radius = dyadic(epsilon * (1 - lost / 4), WITNESS_BITS)
-    return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import ceil, floor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.vnnlib.margins import class_loses
-from dokimos.suites.vnnlib.model import Box, Property
+from dokimos.suites.vnnlib.model import (
+    Box,
+    Case,
+    Conjunction,
+    Linear,
+    Point,
+    Property,
+    Signature,
+)
 
 #: Points and bounds are multiples of 2^-POINT_BITS: exact in float32, and short decimals.
 POINT_BITS = 6
@@ -33,6 +42,27 @@ def inward(epsilon: float) -> Fraction:
 def ball(centre: Sequence[Fraction], radius: Fraction) -> Box:
     """All points within `radius` of `centre`, coordinate by coordinate."""
     return Box(tuple(x - radius for x in centre), tuple(x + radius for x in centre))
+
+
+def dot(row: Sequence[Fraction], x: Sequence[Fraction]) -> Fraction:
+    """Σ row_i·x_i."""
+    return sum((a * b for a, b in zip(row, x, strict=True) if a), Fraction(0))
+
+
+def towards(centre: Sequence[Fraction], direction: Iterable[Any], distance: Fraction) -> Point:
+    """The point `distance` away in each coordinate, on the side of the sign that `direction` has there."""
+    return tuple(x + distance * (int(d > 0) - int(d < 0)) for x, d in zip(centre, direction, strict=True))
+
+
+def unsafe_where(ways: Sequence[Conjunction], *boxes: Box, outputs: int = 1) -> Property:
+    """Unsafe: one of these conjunctions holds, in any of the boxes."""
+    signature = Signature("f", "X", (boxes[0].size,), "Y", (outputs,))
+    return Property((signature,), tuple(Case(box, tuple(ways)) for box in boxes))
+
+
+def at_least(bound: Fraction, output: int = 0) -> Conjunction:
+    """Y_output >= bound."""
+    return (Linear((), ((output, Fraction(-1)),), -bound),)
 
 
 def first_class_loses(box: Box, classes: int) -> Property:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import root_above
 from dokimos.constructions.base import dyadic
-from dokimos.constructions.parts.needles import lost_share
 from dokimos.constructions.parts.robustness import float32_below
 
 Array = NDArray[np.float64]
@@ -111,3 +110,23 @@ class LeadingHead:
         drop = norms[0] * reach
         step = dyadic(drop * (Fraction(slack) + lost_share(slack)), 24)
         return cls(np.concatenate([first[None], first - leads]), offsets, max(step, Fraction(1, 2**20)))
+
+
+# Twins of families whose theorem is tight in one corner of the box
+
+
+#: By how much of what the theorem lets it lose class 0 loses in the twin, at most.
+MOST_LOST = Fraction(1, 4)
+#: The witness is a multiple of 2^-POINT_BITS.
+WITNESS_BITS = 20
+
+
+def lost_share(slack: float) -> Fraction:
+    """By how much class 0 loses in the twin's corner, as a share of what the theorem lets it lose."""
+    return min(Fraction(slack), MOST_LOST)
+
+
+def inside_by(epsilon: Fraction, lost: Fraction) -> Fraction:
+    """How far the witness is from the centre: inside the box by a quarter of what is lost, if possible."""
+    radius = dyadic(epsilon * (1 - lost / 4), WITNESS_BITS)
+    return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon
