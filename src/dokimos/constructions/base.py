@@ -14,23 +14,21 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from dokimos.checker.base import CertificateKind
-from dokimos.checker.check import prove
 from dokimos.checker.proofs.witness import EXACT_LATER
 from dokimos.constructions.disguise import disguise_drafts
-from dokimos.constructions.draft import Draft, make_knobs
+from dokimos.constructions.draft import Draft, Origin, instance_of, make_knobs
 from dokimos.constructions.parts.locked_networks import LEAST_INPUTS, lock_draft, shape_of
 from dokimos.constructions.parts.robustness import float32_below, is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
-from dokimos.engine.outcome import NoProof, claims_of
+from dokimos.engine.outcome import NoProof, proven_truth
 from dokimos.engine.plugin_kinds import trusted_kinds, why_not_trusted
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import NotFloat32
-from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.model import Linear, Point, Property
-from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 # Mixing: neither the class that should win nor the place of a violation in the property can be guessed
 
@@ -291,7 +289,8 @@ class Construction(ABC, Generic[P]):
                     if mix and self.mixes:  # a lock opens the first disjunct
                         drafts = mixed(drafts, order)
                 drafts = disguise_drafts(drafts if with_twin else drafts[:1], disguise, rng)
-                made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
+                made_by = Origin(self.family, origin, seed, timeout_seconds)
+                made = tuple(self._prove(draft, made_by, kinds) for draft in drafts)
                 if (
                     with_twin
                     and (self.hides(chosen) if lock is None else lock >= HIDDEN_BITS)
@@ -310,33 +309,14 @@ class Construction(ABC, Generic[P]):
     def _prove(
         self,
         draft: Draft,
-        origin: dict[str, Any],
-        seed: int,
-        timeout_seconds: float,
+        origin: Origin,
         kinds: Registry[CertificateKind],
     ) -> LabelledInstance:
         kind = draft.certificate.kind
         if kind not in kinds and (problem := why_not_trusted(kind)):
             raise InputError(f"{self.family}: its labels are not proven: {problem}.")
-        text = (draft.text or write_vnnlib1(draft.question)).encode("ascii")
-        instance = Instance(
-            name=f"{self.family}-{sha256(draft.network + text)[:10]}",
-            network_file=draft.network,
-            property_file=text,
-            timeout_seconds=timeout_seconds,
-            family=self.family,
-            parameters=origin,
-            seed=seed,
-        )
-        proven = prove(instance, draft.certificate, draft.label, draft.witness, kinds=kinds)
-        truth = Truth(
-            label=draft.label,
-            claims=claims_of(proven),
-            certificate=draft.certificate,
-            network_sha256=instance.network_sha256,
-            property_sha256=instance.property_sha256,
-            witness=draft.witness,
-        )
+        instance = instance_of(draft, origin)
+        truth = proven_truth(instance, draft.certificate, draft.label, draft.witness, kinds=kinds)
         return LabelledInstance(instance, truth)
 
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
-from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.instance import Certificate, Instance, Label, sha256
 from dokimos.suites.vnnlib.model import Point, Property
+from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 # An instance as its author intends it, before anything is proven
 
@@ -32,6 +33,30 @@ class Draft:
     def label(self) -> Label:
         """What the author claims: `sat` iff there is a witness."""
         return Label.UNSAT if self.witness is None else Label.SAT
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How an instance was made, as stated in its truth file."""
+
+    family: str
+    parameters: Mapping[str, Any]
+    seed: int
+    timeout_seconds: float
+
+
+def instance_of(draft: Draft, origin: Origin) -> Instance:
+    """The draft as two files; the name does not reveal the label."""
+    text = (draft.text or write_vnnlib1(draft.question)).encode("ascii")
+    return Instance(
+        name=f"{origin.family}-{sha256(draft.network + text)[:10]}",
+        network_file=draft.network,
+        property_file=text,
+        timeout_seconds=origin.timeout_seconds,
+        family=origin.family,
+        parameters=dict(origin.parameters),
+        seed=origin.seed,
+    )
 
 
 def siblings(

@@ -9,8 +9,10 @@ from enum import Enum
 from fractions import Fraction
 from math import floor, inf, log10
 
-from dokimos.checker.base import Proven
+from dokimos.checker.base import CertificateKind, Proven
 from dokimos.checker.check import prove
+from dokimos.checker.kinds import CERTIFICATES
+from dokimos.core.registry import Registry
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
@@ -111,22 +113,32 @@ class SearchEffort:
 # From a certificate that was found to a truth file
 
 
-def accepted_truth(
-    instance: Instance, certificate: Certificate, label: Label, witness: Point | None = None
+def proven_truth(
+    instance: Instance,
+    certificate: Certificate,
+    label: Label,
+    witness: Point | None = None,
+    *,
+    kinds: Registry[CertificateKind] = CERTIFICATES,
 ) -> Truth:
-    """The truth with everything the certificate proves, if the checker proves it from the files and no
-    runtime contradicts it.
+    """The truth with everything the certificate proves, if the checker proves it from the files.
 
     Raises InvalidProof if it does not prove the label, and other DokimosErrors if files cannot be read.
     """
-    proven = prove(instance, certificate, label, witness)
-    truth = Truth(
+    return Truth(
         label=label,
-        claims=claims_of(proven),
+        claims=claims_of(prove(instance, certificate, label, witness, kinds=kinds)),
         certificate=certificate,
         network_sha256=instance.network_sha256,
         property_sha256=instance.property_sha256,
         witness=witness,
     )
+
+
+def accepted_truth(
+    instance: Instance, certificate: Certificate, label: Label, witness: Point | None = None
+) -> Truth:
+    """The same, if no runtime contradicts it either."""
+    truth = proven_truth(instance, certificate, label, witness)
     require_agreement(instance, truth)
     return truth

@@ -4,51 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dokimos import __version__
-from dokimos.checker.check import prove
-from dokimos.constructions.draft import Draft
+from dokimos.constructions.draft import Draft, Origin, instance_of
 from dokimos.constructions.hiding.plants import HideSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_new_or_empty, only_one, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
-from dokimos.engine.outcome import claims_of
-from dokimos.runtimes.cross_check import require_agreement
+from dokimos.engine.outcome import accepted_truth
 from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite, read_suite_file
-from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.instance import LabelledInstance, sha256
 from dokimos.suites.suite_files import files_of, store_files, write_index
-from dokimos.suites.vnnlib.model import Property
-from dokimos.suites.vnnlib.writer import write_vnnlib1
-
-
-@dataclass(frozen=True)
-class Origin:
-    """How an instance was made, as stated in its truth file."""
-
-    family: str
-    parameters: Mapping[str, Any]
-    seed: int
-    timeout_seconds: float
-
-
-def named(network: bytes, question: Property, origin: Origin) -> Instance:
-    """The instance of these two files; its name does not reveal its label."""
-    text = write_vnnlib1(question).encode("ascii")
-    return Instance(
-        name=f"{origin.family}-{sha256(network + text)[:10]}",
-        network_file=network,
-        property_file=text,
-        timeout_seconds=origin.timeout_seconds,
-        family=origin.family,
-        parameters=dict(origin.parameters),
-        seed=origin.seed,
-    )
 
 
 def proven(draft: Draft, origin: Origin) -> LabelledInstance:
@@ -56,17 +27,8 @@ def proven(draft: Draft, origin: Origin) -> LabelledInstance:
 
     Raises InvalidProof if the certificate does not prove the label.
     """
-    instance = named(draft.network, draft.question, origin)
-    found = prove(instance, draft.certificate, draft.label, draft.witness)
-    truth = Truth(
-        label=draft.label,
-        claims=claims_of(found),
-        certificate=draft.certificate,
-        network_sha256=instance.network_sha256,
-        property_sha256=instance.property_sha256,
-        witness=draft.witness,
-    )
-    require_agreement(instance, truth)
+    instance = instance_of(draft, origin)
+    truth = accepted_truth(instance, draft.certificate, draft.label, draft.witness)
     return LabelledInstance(instance, truth)
 
 

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.hiding.labelled import Origin, named, proven
-from dokimos.constructions.hiding.plants import HideSettings, class_loses, draw_network, draw_points
+from dokimos.constructions.draft import Draft, Origin, instance_of
+from dokimos.constructions.hiding.labelled import proven
+from dokimos.constructions.hiding.plants import HideSettings, draw_network, draw_points
 from dokimos.constructions.parts.locked_networks import enlarged_box, lock_draft, shape_of
+from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
@@ -28,7 +29,8 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Certificate, Label, LabelledInstance
-from dokimos.suites.vnnlib.model import Box, Property
+from dokimos.suites.vnnlib.margins import class_loses
+from dokimos.suites.vnnlib.model import Property
 
 # The user's own network and points, as bases of locks
 
@@ -77,8 +79,7 @@ def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
         outputs = replay(content, exact)[0]
         if network.output_size < 2 or np.partition(-outputs, 1)[0] == np.partition(-outputs, 1)[1]:
             continue
-        box = Box(tuple(x - reach for x in centre), tuple(x + reach for x in centre))
-        question = class_loses(box, int(outputs.argmax()), network.output_size)
+        question = class_loses(ball(centre, reach), int(outputs.argmax()), network.output_size)
         found.append(DataPoint(content, question))
     if not found:
         raise InputError(f"{settings.data}: at no point does one class score above all others.")
@@ -158,7 +159,7 @@ def _own_bases(settings: HideSettings) -> list[_Base]:
     points: tuple[DataPoint, ...] = points_of_model(settings)
     for point in points:
         origin = Origin(FAMILY, {}, settings.seed, settings.timeout_seconds)
-        instance = named(point.network, point.question, origin)
+        instance = instance_of(Draft(point.network, point.question, by_intervals()), origin)
         label = find_label(instance, seconds=settings.prove_seconds)
         certificate = None
         if label.truth is not None and label.truth.label is Label.UNSAT:
@@ -183,7 +184,7 @@ def _trio(
         about = {"lock": sibling, "bits": bits, "weight": settings.weight}
         origin = Origin(FAMILY, about, settings.seed, settings.timeout_seconds)
         if certificate is None and draft.witness is None:
-            made.append(LabelledInstance(named(draft.network, draft.question, origin), None))
+            made.append(LabelledInstance(instance_of(draft, origin), None))
             continue
         try:
             made.append(proven(draft, origin))

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
 from dokimos.networks.writing.builder import GraphBuilder
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.vnnlib.margins import class_loses
+from dokimos.suites.vnnlib.model import Box, Point, Property
 
 #: Inputs lie in [-DOMAIN, DOMAIN]; `epsilon` is a share of it, as in the paper.
 DOMAIN = Fraction(1, 10)
@@ -39,21 +41,12 @@ class PlantedPoint:
     @property
     def box(self) -> Box:
         """All inputs within the radius."""
-        return Box(tuple(x - self.radius for x in self.centre), tuple(x + self.radius for x in self.centre))
+        return ball(self.centre, self.radius)
 
     @property
     def question(self) -> Property:
         """Unsafe: the other class is at least as high."""
-        return class_loses(self.box, self.label)
-
-
-def class_loses(box: Box, label: int, classes: int = 2) -> Property:
-    """Unsafe: another class is at least as high as class `label`."""
-    others = [k for k in range(classes) if k != label]
-    unsafe = tuple(
-        (Linear((), tuple(sorted(((label, Fraction(1)), (k, Fraction(-1))))), Fraction(0)),) for k in others
-    )
-    return Property((Signature("f", "X", (box.size,), "Y", (classes,)),), (Case(box, unsafe),))
+        return class_loses(self.box, self.label, CLASSES)
 
 
 def draw_points(

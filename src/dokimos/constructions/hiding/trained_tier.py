@@ -18,22 +18,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from dokimos.constructions.draft import Draft
-from dokimos.constructions.hiding.labelled import Origin, named, proven
+from dokimos.constructions.draft import Draft, Origin, instance_of
+from dokimos.constructions.hiding.labelled import proven
 from dokimos.constructions.hiding.plants import HideSettings, PlantedPoint, draw_network, draw_points
 from dokimos.constructions.parts.locked_networks import is_proven_on_enlarged
+from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import read_whole, write_whole
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.differentiable import one_thread, to_torch
-from dokimos.engine.direct import real_outputs
+from dokimos.engine.direct import by_intervals, real_outputs
 from dokimos.engine.label import find_label
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.instance import Certificate, Label, LabelledInstance
-from dokimos.suites.vnnlib.model import Box, Point, Property
+from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.violation import violation_at
 
 if TYPE_CHECKING:
@@ -168,10 +169,11 @@ def _word(one: LabelledInstance) -> str:
 
 def _regular(network: bytes, point: PlantedPoint, origin: Origin, seconds: float) -> LabelledInstance:
     """The instance with its label; `unsat` only where the same proof holds on the box larger by 1e-4."""
-    instance = named(network, point.question, origin)
+    draft = Draft(network, point.question, by_intervals())
+    instance = instance_of(draft, origin)
     truth = find_label(instance, seconds=seconds).truth
     if truth is not None and truth.label is Label.UNSAT:
-        proof = Draft(network, point.question, truth.certificate)
+        proof = replace(draft, certificate=truth.certificate)
         truth = truth if is_proven_on_enlarged(proof) else None
     return LabelledInstance(instance, truth)
 
@@ -278,7 +280,7 @@ def _proven_radius(network: Network, plant: Point, label: int) -> Fraction:
     bounds = real_outputs(network)
     radius = Fraction(1, 64)
     for _ in range(2 * _HALVINGS):
-        both = bounds(Box(tuple(v - radius for v in plant), tuple(v + radius for v in plant)))
+        both = bounds(ball(plant, radius))
         if Fraction(both[label][1]) <= Fraction(both[1 - label][0]):
             return radius
         radius /= 2
