@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +21,8 @@ import torch
 from dokimos.constructions.data.brackets import Effort, brackets
 from dokimos.constructions.data.classifier import Classifier, read_classifier
 from dokimos.constructions.data.data_set import DataSet
-from dokimos.constructions.data.layered_model import LayeredModel
 from dokimos.constructions.data.reference_networks import find_architecture
+from dokimos.constructions.parts.trainable_weights import evaluate, trainable
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.attacks.row_target import attack_rows
@@ -32,11 +33,16 @@ RESTARTS, STEPS = 5, 100
 RADIUS = 1e-4
 
 
-def drawn(name: str) -> tuple[Classifier, LayeredModel]:
-    """A network of an architecture with random weights, as a file and in torch."""
-    model = LayeredModel(find_architecture(name), (3, 32, 32), 10, torch.Generator().manual_seed(0))
-    content = model.to_onnx(None)
-    return Classifier(name, content, read_onnx(content)), model
+def drawn(name: str) -> Classifier:
+    """A network of an architecture with random weights."""
+    rng = np.random.default_rng(0)
+
+    def weights(shape: tuple[int, ...]) -> tuple[Any, Any]:
+        weight = rng.normal(size=shape) * np.sqrt(2 / np.prod(shape[1:]))
+        return weight.astype(np.float32), np.zeros(shape[0])
+
+    content = find_architecture(name).write((3, 32, 32), 10, weights)
+    return Classifier(name, content, read_onnx(content))
 
 
 def pictures(classifier: Classifier, count: int) -> DataSet:
@@ -46,14 +52,15 @@ def pictures(classifier: Classifier, count: int) -> DataSet:
     return DataSet("random", records, classifier.scores(plain).argmax(axis=1).astype(np.int64))
 
 
-def bare_seconds(model: LayeredModel, rows: int, passes: int) -> float:
+def bare_seconds(classifier: Classifier, rows: int, passes: int) -> float:
     """CPU-seconds of one pass forward and back of so many rows, a mean over some passes."""
-    x = torch.rand((rows, *model.shape))
+    weights = trainable(classifier.network)
+    x = torch.rand((rows, classifier.network.input_size))
     for timed in (False, True):
         start = process_time()
         for _ in range(passes if timed else 1):
             x = x.detach().requires_grad_()
-            torch.autograd.grad(model(x).sum(), x)
+            torch.autograd.grad(evaluate(classifier.network, weights, x).sum(), x)
     return (process_time() - start) / passes
 
 
@@ -65,11 +72,11 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=100)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    classifier, model = drawn("resnet2b")
+    classifier = drawn("resnet2b")
     if given.resnet is not None:
         classifier = read_classifier(given.resnet)
     data = pictures(classifier, given.pictures)
-    bare = bare_seconds(model, 100, 10) * RESTARTS * given.pictures / 100 * (STEPS + 1)
+    bare = bare_seconds(classifier, 100, 10) * RESTARTS * given.pictures / 100 * (STEPS + 1)
     ends = classifier.boxes(data, RADIUS)
     start = process_time()
     budget, rng = Budget(restarts=RESTARTS, steps=STEPS), np.random.default_rng(0)
@@ -79,7 +86,7 @@ def main() -> None:
     print(
         f"  {took / bare:.2f} times the bare passes ({bare:.1f} CPU-s); {int(reached.broken.sum())} broken"
     )
-    base = drawn("oval-base")[0] if given.base is None else read_classifier(given.base)
+    base = drawn("oval-base") if given.base is None else read_classifier(given.base)
     one = pictures(base, 1)
     start = process_time()
     (found,) = brackets(base, one, Effort(), rng)

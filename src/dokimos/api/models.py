@@ -273,7 +273,7 @@ def train_model(
 
     trainer.run(show)
     path = folder / f"{architecture}.onnx"
-    write_whole(path, trainer.model.to_onnx(normalisation if how.inside else None), what="the network")
+    write_whole(path, trainer.export(normalisation if how.inside else None), what="the network")
     declared = {
         "mean": normalisation.mean,
         "deviation": normalisation.deviation,
@@ -292,7 +292,7 @@ def train_model(
     accuracy = measure_accuracy(
         classifier, test, measured, budget=Budget(restarts=3, steps=40), progress=count
     )
-    parameters = sum(int(each.numel()) for each in trainer.model.parameters)
+    parameters = sum(int(each.numel()) for each in trainer.weights.values())
     shapes = classifier.network.shapes
     relus = sum(prod(shapes[node.output]) for node in classifier.network.nodes if node.op == "Relu")
     return TrainedClassifier(path, parameters, relus, measured, accuracy)

@@ -69,9 +69,7 @@ def hide(
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(
-            help="The highest learning rate, after 2/5 of the epochs (quick: 4e-4, paper: 1e-3)."
-        ),
+        typer.Option(help="The highest learning rate, after 2/5 of the epochs (quick: 4e-4, paper: 1e-3)."),
     ] = None,
     corner: Annotated[
         bool | None,

@@ -225,9 +225,9 @@ def train(
         str | None, typer.Option(help="Train with PGD examples within this radius, such as 2/255.")
     ] = None,
     certified: Annotated[
-        str | None, typer.Option(help="Train with bounds over balls of this radius, such as 2/255.")
+        str | None,
+        typer.Option(help="Train with interval bounds within this radius, such as 2/255."),
     ] = None,
-    bounds: Annotated[str, typer.Option(help="Which bounds: ibp or crown-ibp.")] = "ibp",
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -274,7 +274,6 @@ def train(
             settings=dokimos.TrainSettings(
                 adversarial=None if adversarial is None else parse_number(adversarial),
                 certified=None if certified is None else parse_number(certified),
-                bounds=bounds,
                 batch=batch,
                 normalise=normalise,
                 inside=inside,

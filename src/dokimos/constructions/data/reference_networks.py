@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
+
+from dokimos.constructions.data.data_set import Normalisation
 from dokimos.core.errors import InputError
 from dokimos.core.registry import unknown_name
+from dokimos.networks.writing.builder import ModelBuilder
 
 # The reference architectures as lists of layers, used for training, bounding and writing
 
@@ -56,6 +62,8 @@ class ResidualBlock:
 #: The smallest side of a picture for convolutions.
 _LEAST_SIDE = 8
 
+#: The weight of a shape, and its bias, in the order in which layers are written.
+Weights = Callable[[tuple[int, ...]], tuple[Any, Any]]
 Layer = Convolution | Dense | Rectifier | ResidualBlock
 
 
@@ -75,6 +83,49 @@ class Architecture:
                 f"{self.name} needs square pictures with sides of at least {_LEAST_SIDE} pixels, but "
                 f"a record of {source} has the shape {shape}; choose another architecture."
             )
+
+    def write(
+        self,
+        shape: tuple[int, ...],
+        classes: int,
+        weights: Weights,
+        normalisation: Normalisation | None = None,
+    ) -> bytes:
+        """The ONNX file; with a normalisation, it normalises raw records itself."""
+        builder = ModelBuilder(shape)
+        if normalisation is not None:
+            mean, deviation = normalisation.columns(shape)
+            builder.plus(-mean[None].astype(np.float64))
+            builder.scaled((np.float32(1) / deviation)[None].astype(np.float64))
+        _add(builder, (*self.layers[:-1], Dense(classes)), shape, weights)
+        return builder.build(classes)
+
+
+def _add(
+    builder: ModelBuilder, layers: Sequence[Layer], shape: tuple[int, ...], weights: Weights
+) -> tuple[int, ...]:
+    """Add these layers to a file; return the shape of their output."""
+    for layer in layers:
+        if isinstance(layer, ResidualBlock):
+            start, (main, shortcut) = builder.last, layer.paths(shape[0])
+            after = _add(builder, main, shape, weights)
+            end = builder.last
+            _add(builder.resume(start), shortcut, shape, weights)
+            builder.joined_with(end).relu()
+            shape = after
+        elif isinstance(layer, Convolution):
+            size = (layer.channels, shape[0], layer.kernel, layer.kernel)
+            builder.conv(*weights(size), stride=layer.stride, padding=layer.padding)
+            side = (shape[1] + 2 * layer.padding - layer.kernel) // layer.stride + 1
+            shape = (layer.channels, side, side)
+        elif isinstance(layer, Dense):
+            if len(shape) > 1:
+                builder.flatten()
+            builder.affine(*weights((layer.units, prod(shape))))
+            shape = (layer.units,)
+        else:
+            builder.relu()
+    return shape
 
 
 def _convolutional(name: str, *convolutions: Convolution) -> Architecture:
@@ -143,16 +194,15 @@ class Method(Enum):
 
     NORMAL = "normal"
     ADVERSARIAL = "adversarial"
-    IBP = "ibp"
-    CROWN_IBP = "crown-ibp"
+    BOUNDS = "bounds"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
     """How a reference network is trained and measured: see `dokimos.train_model`.
 
-    With PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says which: "ibp" or
-    "crown-ibp", on a growing radius); otherwise plainly. `batch` is how many records a step has (None: 128,
+    With PGD examples within `adversarial`, or with interval bounds within `certified`, on a growing radius;
+    otherwise plainly. `batch` is how many records a step has (None: 128,
     or 32 for small data sets). `normalise` says how records are normalised, outside the network unless
     `inside` is true. `limits` is the range of values of your own data. The accuracy, the accuracy under PGD
     and the share verified by bounds are measured on the first `evaluate` test records.
@@ -160,7 +210,6 @@ class TrainSettings:
 
     adversarial: float | None = None
     certified: float | None = None
-    bounds: str = "ibp"
     batch: int | None = None
     normalise: str | None = None
     inside: bool = False
@@ -170,15 +219,13 @@ class TrainSettings:
     def __post_init__(self) -> None:
         if self.adversarial is not None and self.certified is not None:
             raise InputError("Training is either adversarial or certified; give only one of the two.")
-        if self.bounds not in ("ibp", "crown-ibp"):
-            raise InputError(f"There are no bounds called {self.bounds!r}; give ibp or crown-ibp.")
 
     @property
     def method(self) -> Method:
         """What is minimised."""
         if self.adversarial is not None:
             return Method.ADVERSARIAL
-        return Method.NORMAL if self.certified is None else Method(self.bounds)
+        return Method.NORMAL if self.certified is None else Method.BOUNDS
 
     @property
     def radius(self) -> float:

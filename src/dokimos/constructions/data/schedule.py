@@ -9,19 +9,22 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from math import cos, pi
+from math import cos, pi, prod, sqrt
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
 from dokimos.constructions.data.data_set import DataSet, Normalisation
-from dokimos.constructions.data.layered_model import Ends, LayeredModel
 from dokimos.constructions.data.reference_networks import Architecture, Method, TrainingSettings
+from dokimos.constructions.parts.trainable_weights import Range, enclose, evaluate, trainable
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.engine.differentiable import Adam, one_thread
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import sha256
 
 
@@ -33,8 +36,11 @@ class Trainer:
     ) -> None:
         self._settings, self._data, self._checkpoint = settings, data, checkpoint
         self._generator = torch.Generator().manual_seed(settings.seed)
-        self.model = LayeredModel(architecture, data.shape, data.classes, self._generator)
-        self._optimiser = Adam(self.model.parameters, rate=settings.rate)
+        self._architecture = architecture
+        file = architecture.write(data.shape, data.classes, self._drawn)
+        self._network = read_onnx(file)
+        self.weights = trainable(self._network)
+        self._optimiser = Adam(self.weights.values(), rate=settings.rate)
         shape = (1, -1) + (1,) * (len(data.shape) - 1)
         self._mean, self._deviation = (
             torch.from_numpy(each.copy()).reshape(shape)
@@ -47,6 +53,22 @@ class Trainer:
             + data.labels.tobytes()
         )
         self._resume()
+
+    def _drawn(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        """He's uniform initialisation, and no bias."""
+        unit = 2 * torch.rand(shape, generator=self._generator) - 1
+        return (unit * sqrt(6 / prod(shape[1:]))).numpy().astype(np.float64), np.zeros(shape[0])
+
+    def export(self, normalisation: Normalisation | None) -> bytes:
+        """The network as it is now; with a normalisation, it normalises raw records itself."""
+        trained = (each.detach().numpy().astype(np.float64) for each in self.weights.values())
+        data = self._data
+        weights = zip(trained, trained, strict=True)  # each with its bias
+        return self._architecture.write(data.shape, data.classes, lambda _: next(weights), normalisation)
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """The scores of normalised records."""
+        return evaluate(self._network, self.weights, x.flatten(1))
 
     def run(self, progress: Callable[[int, float], None]) -> None:
         """Train the epochs that are left; `progress` gets the number and the mean loss of each."""
@@ -71,7 +93,7 @@ class Trainer:
             loss = self._loss(x, y, share)
             self._optimiser.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters, 5.0)
+            torch.nn.utils.clip_grad_norm_(self.weights.values(), 5.0)
             self._optimiser.step()
             total += float(loss.detach()) * len(rows)
         return total / len(self._data)
@@ -86,28 +108,23 @@ class Trainer:
     def _loss(self, x: Tensor, y: Tensor, share: float) -> Tensor:
         settings = self._settings
         if settings.method is Method.NORMAL:
-            return nnf.cross_entropy(self.model(self._normalised(x)), y)
+            return nnf.cross_entropy(self._scores(self._normalised(x)), y)
         if settings.method is Method.ADVERSARIAL:
-            return nnf.cross_entropy(self.model(self._normalised(self._adversarial(x, y))), y)
+            return nnf.cross_entropy(self._scores(self._normalised(self._adversarial(x, y))), y)
         grown = min(1.0, 2 * share)
-        plain = nnf.cross_entropy(self.model(self._normalised(x)), y)
-        bounded = self._bounded_loss(self._ends(x, settings.radius * grown), y, grown)
+        plain = nnf.cross_entropy(self._scores(self._normalised(x)), y)
+        bounded = self._bounded_loss(self._ends(x, settings.radius * grown), y)
         return (1 - grown / 2) * plain + grown / 2 * bounded
 
-    def _bounded_loss(self, ends: Ends, y: Tensor, grown: float) -> Tensor:
+    def _bounded_loss(self, ends: Range, y: Tensor) -> Tensor:
         """The cross-entropy of the worst scores within the bounds: 0 for the class, −margin for others."""
-        known: dict[tuple[int, ...], Ends] = {}
-        ends = self._normalised(ends[0]), self._normalised(ends[1])
-        low, high = self.model.intervals(ends, known)
+        low, high = (self._normalised(end).flatten(1) for end in ends)
+        low, high = enclose(self._network, self.weights, low, high)
         margins = low.gather(1, y[:, None]) - high
-        if self._settings.method is Method.CROWN_IBP:
-            eye = torch.eye(low.shape[1])
-            linear = self.model.linear_lower(eye[y][:, None] - eye[None], ends, known)
-            margins = grown * margins + (1 - grown) * linear
         worst = (-margins).scatter(1, y[:, None], 0.0)
         return nnf.cross_entropy(worst, y)
 
-    def _ends(self, x: Tensor, radius: float) -> Ends:
+    def _ends(self, x: Tensor, radius: float) -> Range:
         return self._clipped(x - radius), self._clipped(x + radius)
 
     def _clipped(self, x: Tensor) -> Tensor:
@@ -122,7 +139,7 @@ class Trainer:
         moved = self._clipped(x + radius * (2 * torch.rand(x.shape, generator=self._generator) - 1))
         for _ in range(steps):
             moved = moved.detach().requires_grad_()
-            loss = nnf.cross_entropy(self.model(self._normalised(moved)), y)
+            loss = nnf.cross_entropy(self._scores(self._normalised(moved)), y)
             (slope,) = torch.autograd.grad(loss, moved)
             stepped = moved.detach() + 2.5 * radius / steps * slope.sign()
             moved = self._clipped(torch.minimum(torch.maximum(stepped, x - radius), x + radius))
@@ -132,7 +149,7 @@ class Trainer:
         state = {
             "key": self._key,
             "epoch": self.epoch,
-            "weights": [each.detach() for each in self.model.parameters],
+            "weights": [each.detach() for each in self.weights.values()],
             "optimiser": self._optimiser.state(),
             "generator": self._generator.get_state(),
         }
@@ -149,7 +166,7 @@ class Trainer:
             if state["key"] != self._key:
                 return
             with torch.no_grad():
-                for own, kept in zip(self.model.parameters, state["weights"], strict=True):
+                for own, kept in zip(self.weights.values(), state["weights"], strict=True):
                     own.copy_(kept)
             self._optimiser.resume(state["optimiser"])
             self._generator.set_state(state["generator"])

@@ -1,4 +1,4 @@
-"""Networks that are a chain of layers, with weights to train: many rows at once, as points or as intervals.
+"""Networks of layers and shortcuts with weights to train: many rows at once, as points or as intervals.
 
 Importing this module imports torch.
 """
@@ -17,7 +17,7 @@ from dokimos.engine.differentiable import TABLE
 from dokimos.networks.graph import Network, Node
 
 _MONOTONE = ("Relu", "Tanh", "Sigmoid", "AveragePool", "Reshape", "Flatten", "Transpose")
-_AFFINE = ("Gemm", "Conv")
+_AFFINE = ("Gemm", "Conv", "Add")
 Range = tuple[Tensor, Tensor]
 Weights = Mapping[str, Tensor]
 
@@ -42,33 +42,33 @@ def _run(
     graph: Network,
     weights: Weights,
     given: Tensor,
-    rule: Callable[[Node, Tensor, Sequence[Tensor | None]], Tensor],
+    rule: Callable[[Node, Sequence[Tensor]], Tensor],
 ) -> Tensor:
     lead = given.shape[:-1]
     values = {graph.input: given.reshape(*lead, *graph.input_shape[1:])}
     for node in graph.nodes:
-        before = values[node.inputs[0]]
+        read = [values[name] if name in values else weights.get(name) for name in node.inputs]
+        arguments = [each for each in read if each is not None]
         if node.op in ("Reshape", "Flatten"):
-            values[node.output] = before.reshape(*lead, -1)
+            values[node.output] = arguments[0].reshape(*lead, -1)
         else:
-            values[node.output] = rule(node, before, [weights.get(name) for name in node.inputs[1:]])
+            values[node.output] = rule(node, arguments)
     return values[graph.output].reshape(*lead, -1)
 
 
-def _rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
-    return TABLE[node.op](node, [given, *(one for one in others if one is not None)])
+def _rule(node: Node, arguments: Sequence[Tensor]) -> Tensor:
+    return TABLE[node.op](node, arguments)
 
 
-def _range_rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
-    if node.op == "Relu":
-        return torch.relu(given)
-    low, high = given
+def _range_rule(node: Node, arguments: Sequence[Tensor]) -> Tensor:
+    if node.op in ("Relu", "Add"):
+        return _rule(node, arguments)
+    (low, high), *weights = arguments
     if node.op in _MONOTONE:
-        return torch.stack([_rule(node, low, others), _rule(node, high, others)])
-    weight, bias = others[0], others[1]
-    assert weight is not None and bias is not None
-    centre = _rule(node, (low + high) / 2, others)
-    reach = _rule(node, (high - low) / 2, [weight.abs(), torch.zeros_like(bias)])
+        return torch.stack([_rule(node, [low, *weights]), _rule(node, [high, *weights])])
+    weight, bias = weights
+    centre = _rule(node, [(low + high) / 2, *weights])
+    reach = _rule(node, [(high - low) / 2, weight.abs(), torch.zeros_like(bias)])
     return torch.stack([centre - reach, centre + reach])
 
 
@@ -80,7 +80,7 @@ def trainable(graph: Network) -> dict[str, Tensor]:
     return {
         name: torch.from_numpy(np.array(array)).requires_grad_(True)
         for name, array in graph.constants.items()
-        if name.startswith(("weight_", "bias_"))
+        if name.startswith(("weight_", "bias_", "filter_"))
     }
 
 
