@@ -19,10 +19,9 @@ import numpy as np
 import torch
 
 from dokimos.constructions.data.brackets import Effort, brackets
-from dokimos.constructions.data.classifier import Classifier, read_classifier
-from dokimos.constructions.data.data_set import DataSet
+from dokimos.constructions.data.data_set import Classifier, DataSet, read_classifier
 from dokimos.constructions.data.reference_networks import find_architecture
-from dokimos.constructions.parts.trainable_weights import evaluate, trainable
+from dokimos.constructions.trainable_weights import evaluate, trainable
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.attacks.row_target import attack_rows

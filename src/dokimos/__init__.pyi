@@ -80,8 +80,8 @@ from dokimos.api.verifiers import list_verifiers as list_verifiers
 from dokimos.campaigns.campaign import Campaign as Campaign
 from dokimos.campaigns.journal import RunRecord as RunRecord
 from dokimos.campaigns.settings import RunSettings as RunSettings
+from dokimos.constructions.data.brackets import PropertySettings as PropertySettings
 from dokimos.constructions.data.reference_networks import TrainSettings as TrainSettings
-from dokimos.constructions.data.wishes import PropertySettings as PropertySettings
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.recipes import GenerateSettings as GenerateSettings
 from dokimos.core.errors import DokimosError as DokimosError

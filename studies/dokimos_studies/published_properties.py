@@ -22,6 +22,8 @@ import numpy as np
 from dokimos.constructions.data.brackets import (
     Effort,
     Share,
+    Style,
+    Wishes,
     asked_at,
     broken_radii,
     prove_at,
@@ -29,10 +31,8 @@ from dokimos.constructions.data.brackets import (
     resisting,
 )
 from dokimos.constructions.data.catalogue import load_data, recover
-from dokimos.constructions.data.classifier import Classifier, read_classifier
-from dokimos.constructions.data.data_set import KNOWN, DataSet
+from dokimos.constructions.data.data_set import KNOWN, Classifier, DataSet, read_classifier
 from dokimos.constructions.data.property_suites import make_suite
-from dokimos.constructions.data.wishes import Style, Wishes
 from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
 from dokimos.engine.attacks.base import Budget

@@ -12,7 +12,7 @@ import pytest
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Construction, Draft, Unusable
 from dokimos.constructions.draft import knob, knobs_of
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     ceil_div,
     first_class_loses,

@@ -55,7 +55,7 @@ def test_the_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         return bytes(16) + b"".join(bytes([k]) * 784 for k in range(count))
 
     monkeypatch.setattr(
-        "dokimos.constructions.data.pictures.fetch_together",
+        "dokimos.constructions.data.named_data.fetch_together",
         lambda files: [content(file) for file in files],
     )
     split = mnist._load()

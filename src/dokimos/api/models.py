@@ -11,10 +11,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from dokimos.constructions.data.brackets import Accuracy, measure_accuracy
+from dokimos.constructions.data.brackets import Accuracy, PropertySettings, measure_accuracy, wishes_of
 from dokimos.constructions.data.catalogue import NAMES, load_data, named_data, training_parts
-from dokimos.constructions.data.classifier import read_classifier
-from dokimos.constructions.data.data_set import KNOWN, NONE, parse_normalisation
+from dokimos.constructions.data.data_set import KNOWN, NONE, parse_normalisation, read_classifier
 from dokimos.constructions.data.packages import fetch_together
 from dokimos.constructions.data.property_suites import RecordOutcome, join_suites, make_suite
 from dokimos.constructions.data.reference_networks import (
@@ -22,7 +21,6 @@ from dokimos.constructions.data.reference_networks import (
     TrainSettings,
     find_architecture,
 )
-from dokimos.constructions.data.wishes import PropertySettings, wishes_of
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.inputs import as_paths

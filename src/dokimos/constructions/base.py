@@ -15,10 +15,9 @@ from onnx import numpy_helper
 
 from dokimos.checker.base import CertificateKind
 from dokimos.checker.proofs.witness import EXACT_LATER
-from dokimos.constructions.disguise import disguise_drafts
-from dokimos.constructions.draft import Draft, Origin, instance_of, make_knobs
-from dokimos.constructions.parts.locked_networks import LEAST_INPUTS, lock_draft, shape_of
-from dokimos.constructions.parts.robustness import float32_below, is_easily_found
+from dokimos.constructions.draft import Draft, Origin, disguise_drafts, instance_of, make_knobs
+from dokimos.constructions.locked_networks import LEAST_INPUTS, lock_draft, shape_of
+from dokimos.constructions.robustness import float32_below, is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
 from dokimos.engine.outcome import NoProof, proven_truth
@@ -260,7 +259,7 @@ class Construction(ABC, Generic[P]):
 
         With `lock`, the pair is made of the robust instance alone, by a parity lock of that many bits: one
         instance with a lock that no input opens, and one with a lock that opens in one cell (see
-        `parts.locked_drafts`).
+        `locked_networks`).
 
         Unless `with_twin` or `lock`, the robust instance is drawn `alone`: without what only hides a twin,
         and whatever a twin would need. So it may differ from the one that comes with a twin. Kinds of proof

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from dokimos.checker.check import check
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
-from dokimos.constructions.parts.robustness import SAMPLES, uniform_points, violations
+from dokimos.constructions.robustness import SAMPLES, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.engine.plugin_kinds import ALL_CERTIFICATES
 from dokimos.networks.reading.onnx_file import read_onnx

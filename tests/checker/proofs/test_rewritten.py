@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from dokimos.checker import check
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.disguise import DISGUISES
+from dokimos.constructions.draft import DISGUISES
 from dokimos.core.errors import ConstructionFailed, DokimosError, InputError, InvalidProof, UnreadableFile
 from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx

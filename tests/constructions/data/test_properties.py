@@ -12,10 +12,9 @@ import pytest
 
 import dokimos
 from dokimos.checker.check import check
-from dokimos.constructions.data.brackets import Effort, brackets
+from dokimos.constructions.data.brackets import Effort, Style, Wishes, brackets, within
 from dokimos.constructions.data.catalogue import load_data
-from dokimos.constructions.data.classifier import read_classifier
-from dokimos.constructions.data.wishes import Style, Wishes, within
+from dokimos.constructions.data.data_set import read_classifier
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.progress import ProgressUpdate
 from dokimos.engine.attacks import ATTACKS

@@ -13,8 +13,7 @@ import torch
 import dokimos
 from dokimos.constructions.data.brackets import Share
 from dokimos.constructions.data.catalogue import load_data
-from dokimos.constructions.data.classifier import read_classifier
-from dokimos.constructions.data.data_set import KNOWN, Normalisation
+from dokimos.constructions.data.data_set import KNOWN, Normalisation, read_classifier
 from dokimos.constructions.data.reference_networks import (
     ARCHITECTURES,
     Method,
@@ -22,7 +21,7 @@ from dokimos.constructions.data.reference_networks import (
     find_architecture,
 )
 from dokimos.constructions.data.schedule import Trainer
-from dokimos.constructions.parts.trainable_weights import enclose, evaluate, trainable
+from dokimos.constructions.trainable_weights import enclose, evaluate, trainable
 from dokimos.core.errors import InputError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay

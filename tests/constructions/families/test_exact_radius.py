@@ -10,7 +10,7 @@ from dokimos.checker.check import check
 from dokimos.constructions.base import ATTEMPTS, Unusable
 from dokimos.constructions.families import exact_radius
 from dokimos.constructions.families.exact_radius import ExactRadius
-from dokimos.constructions.parts.robustness import uniform_points
+from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.relu_relaxation import Relaxation
 from dokimos.networks.chain import as_chain

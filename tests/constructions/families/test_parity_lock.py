@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from dokimos.checker.check import prove
-from dokimos.constructions.parts.locked_networks import enlarged_question
-from dokimos.constructions.parts.parity_gate import (
+from dokimos.constructions.locked_networks import enlarged_question
+from dokimos.constructions.parity_gate import (
     LockShape,
     ParityLock,
     ParitySystem,
     draw_lock,
     draw_system,
 )
-from dokimos.constructions.parts.robustness import ball
+from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate

@@ -6,7 +6,7 @@ import pytest
 
 from dokimos.checker.check import check
 from dokimos.constructions.families.polynomial import Polynomial
-from dokimos.constructions.parts.robustness import uniform_points
+from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dokimos.constructions.families.specs import AWAY
-from dokimos.constructions.parts.property_shapes import FAR, LOWER, SHAPES, UPPER
+from dokimos.constructions.property_shapes import FAR, LOWER, SHAPES, UPPER
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import Label

@@ -257,11 +257,11 @@ def read_boxes(place: Path, shape: tuple[int, ...] | None, normalisation: Normal
 
 #: Where each named data set is described.
 _PLACES = {
-    "mnist": "dokimos.constructions.data.pictures:MNIST",
-    "cifar10": "dokimos.constructions.data.pictures:CIFAR10",
-    "digits": "dokimos.constructions.data.pictures:DIGITS",
-    "german": "dokimos.constructions.data.people:GERMAN_CREDIT",
-    "compas": "dokimos.constructions.data.people:COMPAS",
+    "mnist": "dokimos.constructions.data.named_data:MNIST",
+    "cifar10": "dokimos.constructions.data.named_data:CIFAR10",
+    "digits": "dokimos.constructions.data.named_data:DIGITS",
+    "german": "dokimos.constructions.data.named_data:GERMAN_CREDIT",
+    "compas": "dokimos.constructions.data.named_data:COMPAS",
 }
 NAMES = tuple(_PLACES)
 

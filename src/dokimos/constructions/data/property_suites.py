@@ -15,13 +15,13 @@ import numpy as np
 from dokimos import __version__
 from dokimos.constructions.data.brackets import (
     Bracket,
+    Style,
+    Wishes,
     asked_at,
     brackets,
     prove_at,
 )
-from dokimos.constructions.data.classifier import Classifier
-from dokimos.constructions.data.data_set import DataSet, Records
-from dokimos.constructions.data.wishes import Style, Wishes
+from dokimos.constructions.data.data_set import Classifier, DataSet, Records
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget

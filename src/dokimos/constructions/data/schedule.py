@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dokimos.constructions.data.data_set import DataSet, Normalisation
 from dokimos.constructions.data.reference_networks import Architecture, Method, TrainingSettings
-from dokimos.constructions.parts.trainable_weights import Range, enclose, evaluate, trainable
+from dokimos.constructions.trainable_weights import Range, enclose, evaluate, trainable
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.engine.differentiable import Adam, one_thread

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     first_class_loses,
     float32_above,

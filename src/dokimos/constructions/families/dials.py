@@ -12,7 +12,7 @@ import numpy as np
 
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     dot,
     float32_above,

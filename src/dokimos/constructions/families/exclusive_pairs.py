@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dokimos.checker.linear.cover import LEAF
 from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     BOUND_BITS,
     ball,
     dot,

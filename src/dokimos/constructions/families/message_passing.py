@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     POINT_BITS,
     ball,
     first_class_loses,
@@ -20,7 +20,7 @@ from dokimos.constructions.parts.robustness import (
     random_point,
     towards,
 )
-from dokimos.constructions.parts.tight_features import (
+from dokimos.constructions.tight_features import (
     GAIN,
     LeadingHead,
     blind_filters,

@@ -1,9 +1,9 @@
-"""Ops: each operator that verifiers know, in its own network, used in ways that tools get wrong."""
+"""Ops: each operator that verifiers know, in its own network, plain and hidden from attacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import ClassVar
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.operators import VARIANTS, Variant
-from dokimos.constructions.parts.gates import Gate
-from dokimos.constructions.parts.robustness import BOUND_BITS, at_least, ball, unsafe_where
+from dokimos.constructions.operators.sketch import Gate, behind_gate, draw_gate
+from dokimos.constructions.robustness import BOUND_BITS, at_least, ball, unsafe_where
 from dokimos.engine.direct import by_intervals, cut_in_halves
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
@@ -279,3 +279,66 @@ def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:
     if tree is None:
         raise Unusable("intervals need too many pieces")
     return tree
+
+
+# Wrapped ops: the same behind a gate, so that a tool's attack does not hide its bounds
+
+
+#: Of so many draws the one is taken in which most misreadings would change the twin's label.
+DRAWS = 6
+
+
+@dataclass(frozen=True)
+class WrappedKnobs:
+    """The knobs of wrapped ops."""
+
+    variant: str = choice("conv-dilated", "which operator, in which form", options=tuple(VARIANTS))
+    end: str = choice(
+        "upper", "which end of the operator's range is asked about", options=("upper", "lower")
+    )
+    margin: float = knob(
+        0.125, "how far the output stays from its threshold, as a share of its range", least=0.05, most=0.25
+    )
+
+
+class WrappedOps(Construction[WrappedKnobs]):
+    """Y' = Y − h·q(x) with Y as in `ops` and q as in `Gate`; unsafe is Y' >= t.
+
+    The upper end of the range of Y lies below t by the margin in one draft, and above t by as much in the
+    twin, which has another last bias. Since Y' <= Y, what proves Y < t proves Y' < t. The twin's only
+    unsafe inputs have x near the gate's hidden point, where the tool's attack does not come by itself: so
+    the answer is what its bounds on the operator say. A misreading that lowers the upper end of Y by more
+    than the margin is wrong there. Each end of the range is the upper one with one of the two signs
+    (`end`).
+    """
+
+    family: ClassVar[str] = "wrapped-ops"
+    summary: ClassVar[str] = (
+        "one operator in one form, hidden from attacks: are a tool's bounds on it right"
+    )
+    mixes: ClassVar[bool] = False
+    knobs_class = WrappedKnobs
+
+    def construct(self, knobs: WrappedKnobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """Draw centre and weights; only the last bias differs between the two drafts."""
+        variant, sign = VARIANTS[knobs.variant], 1 if knobs.end == "upper" else -1
+        draws = [draw_range(variant, knobs.margin, rng) for _ in range(DRAWS if variant.misreadings else 1)]
+        plain = max(draws, key=lambda each: caught(each, sign)).plan(
+            draw_threshold(rng), sign, turned=False
+        )
+        gate = draw_gate(rng, plain.away)
+        (_, low), (_, high) = plain.outputs
+        asked = question_of(plain, variant)
+        tree = cuts(plain.network(sign, low), asked, plain.away * CERTAINLY)
+        gated = replace(plain, gate=gate)
+        ways, outputs = asked.cases[0].any_of, asked.output_size
+        question = unsafe_where(ways, gate.box(plain.box), outputs=outputs)
+        robust, violated = (gated.network(sign, bias) for bias in (low, high))
+        proof = by_intervals(behind_gate(tree))
+        return siblings(question, proof, robust, violated, gate.witness(plain.witness))
+
+
+def caught(drawn: DrawnRange, sign: int) -> int:
+    """How many misreadings lower the upper end of ±values clearly."""
+    highest = (sign * drawn.values).max()
+    return sum(bool(highest - (sign * each).max() >= CLEARLY * float(drawn.away)) for each in drawn.seen)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     ceil_div,
     first_class_loses,

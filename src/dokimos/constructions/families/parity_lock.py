@@ -12,9 +12,9 @@ import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob
-from dokimos.constructions.parts.locked_networks import enlarged_box, lock_chain
-from dokimos.constructions.parts.parity_gate import LockShape, ParityLock, draw_lock
-from dokimos.constructions.parts.robustness import ball, first_class_loses, inward
+from dokimos.constructions.locked_networks import enlarged_box, lock_chain
+from dokimos.constructions.parity_gate import LockShape, ParityLock, draw_lock
+from dokimos.constructions.robustness import ball, first_class_loses, inward
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.direct import by_intervals, real_outputs
 from dokimos.networks.chain import Chain, Layer, Weights
@@ -56,7 +56,7 @@ class ParityLocks(Construction[Knobs]):
 
     The base is a random dense network whose biases make class 0 win by 1 on the box, enlarged by 1e-4 on
     every side, as intervals prove at the root. The gate is that of a parity lock (see
-    `parts.parity_lock`, which states the theorem). In the robust draft the equations sum to 0 = 1, so the
+    `parity_gate`, which states the theorem). In the robust draft the equations sum to 0 = 1, so the
     gate is shut everywhere; in the twin one right-hand side is the other one, the equations have one
     solution, and the gate outweighs the base in the middle of one cell, whose centre is the witness.
 

@@ -14,7 +14,7 @@ from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.proofs.polynomials import PowerTerms
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     dot,
     inward,

@@ -13,9 +13,8 @@ from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.families.ops import corners
 from dokimos.constructions.operators.extremes import EXTREMES, Extreme
-from dokimos.constructions.operators.sketch import Sketch
-from dokimos.constructions.parts.gates import Gate, draw_gate
-from dokimos.constructions.parts.robustness import BOUND_BITS, at_least, unsafe_where
+from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
+from dokimos.constructions.robustness import BOUND_BITS, at_least, unsafe_where
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.runtimes.sessions import replay
@@ -41,7 +40,7 @@ class Knobs:
 
 
 class Relaxations(Construction[Knobs]):
-    """Y = ±g(z) − h·q(x) + b with q as in `parts.gates`; unsafe is Y >= t, where t is the largest ±g known.
+    """Y = ±g(z) − h·q(x) + b with q as in `Gate`; unsafe is Y >= t, where t is the largest ±g known.
 
     b is −m in one draft and +m in the twin: with h = 4m the twin is unsafe only near the gate's hidden
     point and the place of the extreme, which gradient search does not find. q is never below 0, by

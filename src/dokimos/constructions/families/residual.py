@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     first_class_loses,
     inward,
     random_point,
     towards,
 )
-from dokimos.constructions.parts.tight_features import (
+from dokimos.constructions.tight_features import (
     GAIN,
     HAAR,
     LeadingHead,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dokimos.constructions.base import Construction, dyadic
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     BOUND_BITS,
     at_least,
     ball,

@@ -11,7 +11,7 @@ import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable
 from dokimos.constructions.draft import Draft, choice
-from dokimos.constructions.parts.property_shapes import FAR, LOWER, SHAPES, UPPER, PropertyShape
+from dokimos.constructions.property_shapes import FAR, LOWER, SHAPES, UPPER, PropertyShape
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder

@@ -10,7 +10,7 @@ import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable
 from dokimos.constructions.draft import Draft, choice, knob, siblings
-from dokimos.constructions.parts.robustness import at_least, unsafe_where
+from dokimos.constructions.robustness import at_least, unsafe_where
 from dokimos.engine.outcome import SearchEffort
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder

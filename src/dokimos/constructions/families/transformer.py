@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.checker.proofs.fixed_routing import MOST_NUMBERS, RoutedNetwork
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     first_class_loses,
     float32_below,
@@ -21,7 +21,7 @@ from dokimos.constructions.parts.robustness import (
     random_point,
     towards,
 )
-from dokimos.constructions.parts.tight_features import inside_by, lost_share
+from dokimos.constructions.tight_features import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS

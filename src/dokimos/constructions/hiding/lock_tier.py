@@ -20,8 +20,8 @@ import numpy as np
 from dokimos.constructions.draft import Draft, Origin, instance_of
 from dokimos.constructions.hiding.labelled import proven
 from dokimos.constructions.hiding.plants import HideSettings, draw_network, draw_points
-from dokimos.constructions.parts.locked_networks import enlarged_box, lock_draft, shape_of
-from dokimos.constructions.parts.robustness import ball
+from dokimos.constructions.locked_networks import enlarged_box, lock_draft, shape_of
+from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
@@ -138,7 +138,7 @@ _Base = tuple[bytes, Property, Certificate | None]
 def _trained_bases(
     settings: HideSettings, rng: np.random.Generator, progress: Callable[[int, int, str], None]
 ) -> list[_Base]:
-    from dokimos.constructions.hiding.certified_base import certified_base
+    from dokimos.constructions.hiding.certified_training import certified_base
 
     network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
     points = draw_points(

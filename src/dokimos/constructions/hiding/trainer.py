@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dokimos.constructions.hiding.plants import PlantedPoint
-from dokimos.constructions.parts.trainable_weights import evaluate, trainable, unknown_layers, with_weights
+from dokimos.constructions.trainable_weights import evaluate, trainable, unknown_layers, with_weights
 from dokimos.core.errors import InputError
 from dokimos.engine.differentiable import TABLE, Adam, one_thread
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dokimos.constructions.data.people import CHOICES, load_compas
+from dokimos.constructions.data.named_data import CHOICES, load_compas
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.examples.training import Study, TreeStudy
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dokimos.constructions.data.people import load_german_credit
+from dokimos.constructions.data.named_data import load_german_credit
 from dokimos.laws import choice, integer
 from dokimos.laws.examples.training import Study, TreeStudy
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.data.pictures import MNIST_SIDE, load_bytes
+from dokimos.constructions.data.named_data import MNIST_SIDE, load_bytes
 from dokimos.laws.examples.training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]

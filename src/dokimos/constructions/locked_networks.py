@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 from dokimos.checker.check import prove
 from dokimos.constructions.draft import Draft
-from dokimos.constructions.parts.parity_gate import LockShape, Matrix, ParityLock, draw_lock
+from dokimos.constructions.parity_gate import LockShape, Matrix, ParityLock, draw_lock
 from dokimos.core.errors import ConstructionFailed, DokimosError
 from dokimos.networks.chain import Chain, Layer
 from dokimos.networks.reading.onnx_file import read_onnx

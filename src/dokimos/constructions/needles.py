@@ -17,7 +17,7 @@ import numpy as np
 
 from dokimos.checker.base import LowerBound
 from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.parts.robustness import (
+from dokimos.constructions.robustness import (
     ball,
     dot,
     first_class_loses,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import root_above
 from dokimos.constructions.base import dyadic
-from dokimos.constructions.parts.robustness import float32_below
+from dokimos.constructions.robustness import float32_below
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import torch.nn.functional as nnf
 from torch import Tensor
 
 from dokimos.constructions.hiding.plants import PlantedPoint
-from dokimos.constructions.parts.trainable_weights import enclose, trainable, unknown_layers, with_weights
+from dokimos.constructions.trainable_weights import enclose, trainable, unknown_layers, with_weights
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.differentiable import Adam, one_thread
 from dokimos.engine.direct import real_outputs
