@@ -73,6 +73,11 @@ class Stack:
             image = np.maximum(convolve(image, weight) + bias[:, None, None], 0.0)
         return image
 
+    def append_to(self, builder: ModelBuilder) -> None:
+        """Add the convolutions to a file."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            builder.conv(weight, bias, padding=1).relu()
+
     def gradient(self, image: Array, slope: Array) -> Array:
         """The gradient of Σ slope·features at `image`."""
         active = []
@@ -326,8 +331,7 @@ class _Features:
     def build(self, rows: Array, offsets: list[Fraction]) -> bytes:
         """The network with this last layer."""
         builder = ModelBuilder(list(self.centre.shape))
-        for weight, bias in zip(self.stack.weights, self.stack.biases, strict=True):
-            builder.conv(weight, bias, padding=1).relu()
+        self.stack.append_to(builder)
         return builder.flatten().affine(rows, offsets).build(len(offsets))
 
     @property

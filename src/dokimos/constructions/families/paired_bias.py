@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.families.contractive_cnn import KERNEL, Stack, convolve, pull_back
 from dokimos.constructions.robustness import (
     ball,
     ceil_div,
@@ -24,7 +26,6 @@ from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Property
 
-KERNEL = 3
 FILTER_STEPS = 2**6
 BIAS_BITS = 12
 HEAD_BITS = 16
@@ -86,16 +87,10 @@ class PairedBias(Construction[Knobs]):
 
 @dataclass(frozen=True)
 class _Network:
-    """What is drawn: the centre, the backbone and the filters, but not yet the pairs' biases and the head.
-
-    `padding` is that of the paired convolution.
-    """
+    """What is drawn: the centre, backbone and filters, but not yet the pairs' biases and the head."""
 
     knobs: Knobs
     centre: list[Fraction]
-    backbone: _Backbone
-    filters: Array
-    padding: int
     responses: _Responses
 
     @classmethod
@@ -103,13 +98,13 @@ class _Network:
         """With `centred`, the backbone's channels are 0 at the centre on average, there is padding, and
         filters are larger, so that intervals widen from layer to layer."""
         centre = random_point(knobs.colours * knobs.size**2, rng)
-        backbone = _Backbone.draw(knobs, rng)
-        filters = _filters(knobs.pairs, backbone.channels, rng)
+        backbone = _backbone(knobs, rng)
+        filters = _filters(knobs.pairs, knobs.channels if knobs.depth else knobs.colours, rng)
+        found = _Responses(backbone, filters, int(centred), (knobs.colours, knobs.size, knobs.size))
         if centred:
-            backbone, filters = backbone.centred(centre), 2 * filters
-        return cls(
-            knobs, centre, backbone, filters, int(centred), _Responses(backbone, filters, int(centred))
-        )
+            backbone = _centred(backbone, found.image(centre))
+            found = replace(found, backbone=backbone, filters=2 * filters)
+        return cls(knobs, centre, found)
 
     @property
     def gap(self) -> Fraction:
@@ -134,15 +129,16 @@ class _Network:
 
     def build(self, levels: list[Fraction], weights: list[list[Fraction]], *, exchanged: bool) -> bytes:
         knobs = self.knobs
-        builder = ModelBuilder([knobs.colours, knobs.size, knobs.size])
-        self.backbone.append_to(builder)
+        seen = self.responses
+        builder = ModelBuilder(seen.shape)
+        seen.backbone.append_to(builder)
         biases = [-level + sign * self.gap / 2 for level in levels for sign in (1, -1)]
         if exchanged:
             biases[0], biases[1] = biases[1], biases[0]
-        places = (knobs.size - KERNEL + 1 + 2 * self.padding) ** 2
+        places = (knobs.size - KERNEL + 1 + 2 * seen.padding) ** 2
         head = np.array([_spread(row, places) for row in weights])
         offsets = [float32_above(Fraction(knobs.margin)), *[Fraction(0)] * (knobs.classes - 1)]
-        builder.conv(np.repeat(self.filters, 2, axis=0), biases, padding=self.padding).relu().flatten()
+        builder.conv(np.repeat(seen.filters, 2, axis=0), biases, padding=seen.padding).relu().flatten()
         return builder.affine(head, offsets).build(knobs.classes)
 
 
@@ -192,82 +188,54 @@ def _spread(per_pair: list[Fraction], places: int) -> Array:
     return np.repeat([sign * float(w) for w in per_pair for sign in (1, -1)], places)
 
 
-def _as_matrix(weight: Array, size: int, padding: int) -> Array:
-    """A convolution with stride 1 as a matrix [outputs, inputs] on flattened images."""
-    outputs, inputs, kernel, _ = weight.shape
-    after = size + 2 * padding - kernel + 1
-    matrix = np.zeros((outputs, after, after, inputs, size, size))
-    for row in range(after):
-        for column in range(after):
-            for i in range(kernel):
-                for j in range(kernel):
-                    y, x = row + i - padding, column + j - padding
-                    if 0 <= y < size and 0 <= x < size:
-                        matrix[:, row, column, :, y, x] += weight[:, :, i, j]
-    return matrix.reshape(outputs * after**2, inputs * size**2)
+def _backbone(knobs: Knobs, rng: np.random.Generator) -> Stack:
+    """Convolutions that keep the image's size."""
+    stack, channels = Stack(), knobs.colours
+    for _ in range(knobs.depth):
+        weight = _filters(knobs.channels, channels, rng)
+        stack = stack.then(weight, rng.integers(-8, 9, size=knobs.channels) / FILTER_STEPS)
+        channels = knobs.channels
+    return stack
+
+
+def _centred(backbone: Stack, image: Array) -> Stack:
+    """Twice the weights, with biases that make the mean response of each channel 0 at this image."""
+    stack = Stack()
+    for weight in backbone.weights:
+        means = convolve(stack(image), 2 * weight).reshape(len(weight), -1).mean(axis=1)
+        stack = stack.then(2 * weight, -np.round(means * 2**BIAS_BITS) / 2**BIAS_BITS)
+    return stack
 
 
 @dataclass(frozen=True)
-class _Backbone:
-    """Convolutions that keep the image's size, each followed by a ReLU."""
-
-    size: int
-    channels: int
-    weights: list[Array]
-    biases: list[Array]
-
-    @classmethod
-    def draw(cls, knobs: Knobs, rng: np.random.Generator) -> _Backbone:
-        channels, weights, biases = knobs.colours, [], []
-        for _ in range(knobs.depth):
-            weights.append(_filters(knobs.channels, channels, rng))
-            biases.append(rng.integers(-8, 9, size=knobs.channels) / FILTER_STEPS)
-            channels = knobs.channels
-        return cls(knobs.size, channels, weights, biases)
-
-    def centred(self, image: list[Fraction]) -> _Backbone:
-        """Twice the weights, with biases that make the mean response of each channel 0 at this image."""
-        value, weights, biases = np.array([float(x) for x in image]), [2 * w for w in self.weights], []
-        for weight in weights:
-            responses = (_as_matrix(weight, self.size, 1) @ value).reshape(len(weight), -1)
-            biases.append(-np.round(responses.mean(axis=1) * 2**BIAS_BITS) / 2**BIAS_BITS)
-            value = np.maximum(responses + biases[-1][:, None], 0.0).reshape(-1)
-        return replace(self, weights=weights, biases=biases)
-
-    def append_to(self, builder: ModelBuilder) -> None:
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            builder.conv(weight, bias, padding=1).relu()
-
-
 class _Responses:
     """s of every pair at every place, as a function of the image, and how to raise that of the first."""
 
-    def __init__(self, backbone: _Backbone, filters: Array, padding: int) -> None:
-        size = backbone.size
-        self._pairs = len(filters)
-        self._layers = [
-            (_as_matrix(weight, size, 1), np.repeat(bias, size**2))
-            for weight, bias in zip(backbone.weights, backbone.biases, strict=True)
-        ]
-        self._last = _as_matrix(filters, size, padding)
+    backbone: Stack
+    filters: Array
+    padding: int
+    shape: tuple[int, int, int]
 
-    def __call__(self, image: tuple[Fraction, ...] | list[Fraction]) -> Array:
-        value = np.array([float(x) for x in image])
-        for weight, bias in self._layers:
-            value = np.maximum(weight @ value + bias, 0.0)
-        responses: Array = (self._last @ value).reshape(self._pairs, -1)
-        return responses
+    def image(self, point: Sequence[Fraction]) -> Array:
+        """A point as an image."""
+        return np.array([float(x) for x in point]).reshape(self.shape)
+
+    def __call__(self, point: Sequence[Fraction]) -> Array:
+        found = convolve(self.backbone(self.image(point)), self.filters)
+        return found[:, *self._seen].reshape(len(self.filters), -1)
+
+    @property
+    def _seen(self) -> tuple[slice, slice]:
+        """Without padding, the outermost places of a convolution that keeps the size do not exist."""
+        edge = 1 - self.padding
+        return slice(edge, self.shape[1] - edge), slice(edge, self.shape[2] - edge)
 
     def _gradient(self, image: Array, place: int) -> Array:
         """Of the first pair's response at one place."""
-        value, active = image, []
-        for weight, bias in self._layers:
-            value = np.maximum(weight @ value + bias, 0.0)
-            active.append(value > 0)
-        slope: Array = self._last[place]
-        for (weight, _), on in zip(reversed(self._layers), reversed(active), strict=True):
-            slope = (slope * on) @ weight
-        return slope
+        one = np.zeros((1, *self.shape[1:]))
+        seen = one[0][self._seen]
+        seen[np.unravel_index(place, seen.shape)] = 1.0
+        return self.backbone.gradient(image, pull_back(one, self.filters[:1])).reshape(-1)
 
     def climb(self, centre: list[Fraction], epsilon: Fraction) -> tuple[Fraction, ...]:
         """A point inside the box where the first pair's response is large at one place.
@@ -275,14 +243,15 @@ class _Responses:
         The place is one whose response promises to be the largest, judged by its slope at the centre.
         """
         radius = epsilon * (1 - INSET)
-        middle = np.array([float(x) for x in centre])
-        slopes = np.array([self._gradient(middle, p) for p in range(len(self._last) // self._pairs)])
-        place = int(np.argmax(self(centre)[0] + float(radius) * abs(slopes).sum(axis=1)))
+        middle, levels = self.image(centre), self(centre)[0]
+        slopes = np.array([self._gradient(middle, p) for p in range(len(levels))])
+        place = int(np.argmax(levels + float(radius) * abs(slopes).sum(axis=1)))
         best, best_value = np.zeros(len(centre)), -np.inf
         signs = np.sign(slopes[place])
         for _ in range(ASCENT_STEPS):
             value = self(towards(centre, signs, radius))[0, place]
             if value > best_value:
                 best, best_value = signs, value
-            signs = np.sign(self._gradient(middle + signs * float(radius), place))
+            moved = middle + signs.reshape(self.shape) * float(radius)
+            signs = np.sign(self._gradient(moved, place))
         return towards(centre, best, radius)
