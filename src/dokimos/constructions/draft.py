@@ -241,7 +241,7 @@ def disguise_drafts(
             for step in DISGUISES[kind](chain, rng):
                 chain = step.apply(chain)
                 steps.append(step)
-        return tuple(_rewritten(draft, steps) for draft in drafts)
+        return tuple(rewritten(draft, steps) for draft in drafts)
     except InputError as error:
         raise ConstructionFailed(
             f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out that step; "
@@ -249,7 +249,8 @@ def disguise_drafts(
         ) from None
 
 
-def _rewritten(draft: Draft, steps: Sequence[Rewriting]) -> Draft:
+def rewritten(draft: Draft, steps: Sequence[Rewriting]) -> Draft:
+    """The draft after these steps, and the proof of what it was together with them."""
     chain = as_chain(read_onnx(draft.network))
     for step in steps:
         chain = step.apply(chain)

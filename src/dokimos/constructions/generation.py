@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.recipes import Recipe, seeded, shipped_recipe
+from dokimos.constructions.recipes import Draw, Recipe, seeded, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, code_key, expect_new_or_empty, only_one, write_whole
@@ -47,46 +47,11 @@ class GeneratedInstance:
     cross_check: CrossCheck
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """One draw of an instance, its twin, or both."""
-
-    family: str
-    knobs: tuple[tuple[str, object], ...]
-    disguise: tuple[str, ...]
-    labels: tuple[str, ...]
-    seed: int
-    timeout_seconds: float
-    plugin_proofs: bool
-    mix: bool
-    lock: int | None = None
-
-
-def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[int]]:
-    """All pairs of a recipe, and the order in which their instances are listed."""
-    rng = np.random.default_rng(recipe.seed)
-    pairs = [
-        _Pair(
-            family=draw.family,
-            knobs=tuple(draw.knobs.items()),
-            disguise=draw.disguise,
-            labels=draw.labels,
-            seed=draw.seed or 0,
-            timeout_seconds=recipe.timeout_seconds,
-            plugin_proofs=plugin_proofs,
-            mix=recipe.mix,
-            lock=draw.lock,
-        )
-        for draw in seeded(recipe, rng)
-    ]
-    return pairs, [int(i) for i in rng.permutation(recipe.size)]
-
-
-def _in_groups(pairs: list[_Pair], numbers: list[int]) -> list[list[int]]:
+def _in_groups(pairs: list[Draw], numbers: list[int]) -> list[list[int]]:
     """The numbers of pairs to be made one after another: those that share a family and a seed."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number in numbers:
-        groups.setdefault((pairs[number].family, pairs[number].seed), []).append(number)
+        groups.setdefault((pairs[number].family, pairs[number].seed or 0), []).append(number)
     return list(groups.values())
 
 
@@ -98,22 +63,24 @@ class _Result:
     cost: Cost
 
 
-def _make(pairs: Sequence[_Pair]) -> list[_Result]:
+def _make(
+    draws: Sequence[Draw], *, timeout_seconds: float, mix: bool, plugin_proofs: bool
+) -> list[_Result]:
     """Draw, prove and compare these pairs, one after another."""
     results = []
-    for pair in pairs:
+    for draw in draws:
         meter = Meter()
-        drawn = CONSTRUCTIONS[pair.family].draw(
-            seed=pair.seed,
-            timeout_seconds=pair.timeout_seconds,
-            disguise=pair.disguise,
-            with_twin="sat" in pair.labels,
-            knobs=dict(pair.knobs),
-            lock=pair.lock,
-            plugin_proofs=pair.plugin_proofs,
-            mix=pair.mix,
+        drawn = CONSTRUCTIONS[draw.family].draw(
+            seed=draw.seed or 0,
+            timeout_seconds=timeout_seconds,
+            disguise=draw.disguise,
+            with_twin="sat" in draw.labels,
+            knobs=draw.knobs,
+            lock=draw.lock,
+            plugin_proofs=plugin_proofs,
+            mix=mix,
         )
-        kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
+        kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in draw.labels]
         compared = tuple(
             require_agreement(one.instance, one.truth) for one in kept if one.truth is not None
         )
@@ -145,9 +112,17 @@ def generate_suite(
     with _only_here(folder, waiting):
         if not is_suite_of(folder, recipe):
             with _built_beside(folder, recipe) as building:
-                pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
-                names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
+                rng = np.random.default_rng(recipe.seed)
+                pairs = seeded(recipe, rng)
+                make = partial(
+                    _make,
+                    timeout_seconds=recipe.timeout_seconds,
+                    mix=recipe.mix,
+                    plugin_proofs=plugin_proofs,
+                )
+                names = _build(pairs, make, building, _processes(jobs, len(pairs)), progress)
                 families = [pair.family for pair in pairs for _ in pair.labels]
+                order = rng.permutation(recipe.size)
                 _describe(recipe, building, [(names[i], families[i]) for i in order])
     return read_suite(folder)
 
@@ -211,13 +186,17 @@ def _processes(jobs: int | None, pairs: int) -> int:
 
 
 def _build(
-    pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[GeneratedInstance], None]
+    pairs: list[Draw],
+    make: Callable[[Sequence[Draw]], list[_Result]],
+    building: Path,
+    jobs: int,
+    progress: Callable[[GeneratedInstance], None],
 ) -> list[str]:
     """Make the pairs that are missing; returns the names of all instances, pair by pair."""
     finished = _finished(building, pairs)
     groups = _in_groups(pairs, [number for number in range(len(pairs)) if number not in finished])
     work = [[pairs[number] for number in group] for group in groups]
-    for index, results in each(_make, work, jobs=jobs):
+    for index, results in each(make, work, jobs=jobs):
         for number, result in zip(groups[index], results, strict=True):
             for files in result.files:
                 store_files(building, files)
@@ -231,7 +210,7 @@ def _build(
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 
-def _finished(building: Path, pairs: Sequence[_Pair]) -> dict[int, list[str]]:
+def _finished(building: Path, pairs: Sequence[Draw]) -> dict[int, list[str]]:
     """Which pairs an interrupted call has finished, by number; a truncated last line is ignored."""
     journal = building / "done.jsonl"
     finished: dict[int, list[str]] = {}
@@ -245,7 +224,7 @@ def _finished(building: Path, pairs: Sequence[_Pair]) -> dict[int, list[str]]:
     return finished
 
 
-def _finished_pair(content: bytes, pairs: Sequence[_Pair], place: Place) -> tuple[int, list[str]]:
+def _finished_pair(content: bytes, pairs: Sequence[Draw], place: Place) -> tuple[int, list[str]]:
     try:
         what = "a finished pair"
         number, names = strict_json.read(content, tuple[int, list[str]], file=place, what=what)

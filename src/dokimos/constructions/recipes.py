@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -111,7 +110,7 @@ class Draw:
     lock: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "knobs", MappingProxyType(dict(self.knobs)))
+        object.__setattr__(self, "knobs", dict(self.knobs))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob, siblings
+from dokimos.constructions.draft import Draft, knob, rewritten, siblings
 from dokimos.constructions.robustness import (
     ball,
     dot,
@@ -23,11 +22,9 @@ from dokimos.constructions.robustness import (
     towards,
     unsafe_where,
 )
-from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed
-from dokimos.networks.chain import CancelPair, Permute, as_chain
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.writing.builder import ModelBuilder, write_chain
+from dokimos.networks.chain import CancelPair, Permute, Rewriting
+from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Linear
 
@@ -105,22 +102,16 @@ class Dials(Construction[Knobs]):
         )
         total = [sum((row[i] for row in rows), Fraction(0)) for i in range(knobs.inputs)]
         witness = towards(centre, total, -epsilon * (1 - INSET))
-        steps: list[CancelPair | Permute] = [
+        steps: list[Rewriting] = [
             _cancelling(row, centre, Fraction(LIFT), slope) for row in rows[knobs.kinks :]
         ]
         steps += _pairs(knobs, centre, epsilon, margin, rng)
         units = 3 * knobs.kinks + (knobs.directions - knobs.kinks) + 2 * len(steps)
         steps.append(Permute(0, tuple(int(i) for i in rng.permutation(units))))
         base, twin = (_base(knobs, rows, centre, slope, bias) for bias in biases)
-        data = {
-            "base": base64.b64encode(base).decode("ascii"),
-            "steps": strict_json.parse(strict_json.write(steps), file="steps"),
-            "kind": "linear",
-            "data": {"questions": [{}]},
-        }
         question = unsafe_where([at_most_zero], ball(centre, epsilon))
-        files = _after(base, steps), _after(twin, steps)
-        return siblings(question, Certificate("rewritten", data), *files, witness)
+        pair = siblings(question, Certificate("linear", {"questions": [{}]}), base, twin, witness)
+        return rewritten(pair[0], steps), rewritten(pair[1], steps)
 
 
 def short(value: float | Fraction) -> Fraction:
@@ -191,10 +182,3 @@ def _base(
         biases += [LIFT - middle, *[-middle] * (2 if bent else 0)]
         head += [slope, *[-slope] * (2 if bent else 0)]
     return ModelBuilder([knobs.inputs]).affine(weights, biases).relu().affine([head], [bias]).build(1)
-
-
-def _after(network: bytes, steps: Sequence[Any]) -> bytes:
-    chain = as_chain(read_onnx(network))
-    for step in steps:
-        chain = step.apply(chain)
-    return write_chain(chain)

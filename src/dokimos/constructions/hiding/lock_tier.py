@@ -23,6 +23,7 @@ from dokimos.constructions.hiding.plants import HideSettings, draw_network, draw
 from dokimos.constructions.locked_networks import enlarged_box, lock_draft, shape_of
 from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
+from dokimos.core.tables import array_in, arrays_in
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -87,21 +88,13 @@ def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
 
 
 def _load(path: Path) -> Any:
-    """The array `x` (or the only one) of an .npz or .npy file."""
-    import io
-
-    try:
-        loaded = np.load(io.BytesIO(read_content(path)), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            values = loaded
-        else:
-            name = "x" if "x" in loaded.files else loaded.files[0]
-            values = loaded[name]
-        values = np.asarray(values, dtype=np.float64)
-    except (ValueError, OSError, EOFError, IndexError, KeyError) as error:
-        raise UnreadableFile(path, f"holds no array of numbers in .npz or .npy form ({error})") from None
+    """The array `x` of an .npz file, or that of an .npy file."""
+    content = read_content(path)
+    is_several = path.suffix == ".npz"
+    found = arrays_in(content, [["x"]], file=path)[0] if is_several else array_in(content, file=path)
+    values = found.astype(np.float64) if found.dtype.kind in "biuf" else np.full(1, np.nan)
     if values.size > _MOST_VALUES or not np.isfinite(values).all() or not values.size:
-        raise UnreadableFile(path, "holds nothing, too much, or numbers that are not finite")
+        raise UnreadableFile(path, "holds nothing, too much, or what are no finite numbers")
     return values
 
 
