@@ -28,8 +28,8 @@ from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.scikit import read_scikit
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
-from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.stated_laws import planned, state_law
 from dokimos.laws.proving.verifying import verify_law
 
 FEATURES, ROWS, MOST = 20, 4000, 100
@@ -95,7 +95,7 @@ def _decide(what: str, law: Law, trees: Ensemble, goal: str, seconds: float = SE
     if found.cover is not None:
         plan = planned(law, _domain(), constrained=True, allow_code=True)
         begun = time.process_time()
-        recheck(plan, model, found.cover)
+        state_law(plan, model).check(found.cover)
         checked = f"{time.process_time() - begun:.2f}"
     print(
         f"{what:44} {law.name:14} {found.answer.value:9} {found.step:22} {found.seconds:7.2f} {checked:>7} "

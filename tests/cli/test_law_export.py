@@ -9,12 +9,9 @@ import pytest
 from typer.testing import Result
 
 import dokimos
-from dokimos.checker.check import check
 from dokimos.core.errors import InputError
-from dokimos.engine.linear import LinearFinding, LinearSearch
-from dokimos.laws.proving import law_suites
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Instance, Label
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.cli.conftest import invoke
 from tests.cli.test_law_verify import DOMAIN, LAW, trees
@@ -44,18 +41,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_rows_become_a_suite_with_witnesses(folder: Path) -> None:
+def labels(suite: str) -> list[Label]:
+    """The labels that `dokimos label` finds, each with a proof that is checked again."""
+    found = invoke(["label", suite, "--budget", "20s"])
+    assert found.exit_code == 0, found.output
+    assert invoke(["check", suite]).exit_code == 0
+    truths = [entry.read_truth() for entry in dokimos.read_suite(suite).entries]
+    return [truth.label for truth in truths if truth is not None]
+
+
+def test_rows_become_a_suite_whose_labels_are_found(folder: Path) -> None:
     found = run("more.law", "--model", "harms.onnx", "--rows", 2, "--out", "suite")
     assert found.exit_code == 0, found.output
-    assert "2 instances, 1 labelled sat by a violation, 1 unsat by a proof" in found.output
-    assert "dokimos label" not in found.output
-    first, second = dokimos.read_suite("suite").entries
-    proven = first.read_truth()
-    assert proven is not None and proven.label is Label.UNSAT
-    check(Instance("x", first.network_path.read_bytes(), first.property_path.read_bytes()), proven)
-    truth = second.read_truth()
-    assert truth is not None and truth.label is Label.SAT
-    check(Instance("x", second.network_path.read_bytes(), second.property_path.read_bytes()), truth)
+    assert "exporting 1/1: more-1-1" in found.output
+    assert "suite: 2 instances, written" in found.output and "dokimos label suite" in found.output
+    assert labels("suite") == [Label.UNSAT, Label.SAT]
 
 
 def test_what_a_network_does_beyond_the_domain_is_not_asked(folder: Path) -> None:
@@ -63,15 +63,13 @@ def test_what_a_network_does_beyond_the_domain_is_not_asked(folder: Path) -> Non
     builder = ModelBuilder([2]).affine(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([-50.0, -105.0])).relu()
     bends = builder.affine(np.array([[0.0, 0.0], [1.0, -9.0]]), np.array([0.5, 0.0])).build(2)
     (folder / "bends.onnx").write_bytes(bends)
-    found = run("more.law", "--model", "bends.onnx", "--out", "suite")
-    assert "0 labelled sat by a violation, 1 unsat by a proof" in found.output
-    truth = next(iter(dokimos.read_suite("suite").entries)).read_truth()
-    assert truth is not None and truth.certificate.kind == "linear"
+    run("more.law", "--model", "bends.onnx", "--out", "suite")
+    assert labels("suite") == [Label.UNSAT]
     (folder / "people.py").write_text((folder / "people.py").read_text().replace("0, 100)", "0, 200)"))
     wider = (folder / "more.law").read_text().replace("100", "200")
     (folder / "more.law").write_text(wider)
-    found = run("more.law", "--model", "bends.onnx", "--out", "wider")
-    assert "1 labelled sat by a violation, 0 unsat by a proof" in found.output
+    run("more.law", "--model", "bends.onnx", "--out", "wider")
+    assert labels("wider") == [Label.SAT]
 
 
 def test_three_records_are_paired_with_the_one_between(folder: Path) -> None:
@@ -93,16 +91,9 @@ output d3;
 ensures d1 <= d2 && d2 <= d3;
 """
     )
-    for network, counts in (
-        ("helps", "0 labelled sat by a violation, 1 unsat"),
-        ("harms", "1 labelled sat"),
-    ):
-        found = run("three.law", "--model", f"{network}.onnx", "--out", network)
-        assert counts in found.output
-        (entry,) = dokimos.read_suite(network).entries
-        truth = entry.read_truth()
-        assert truth is not None
-        check(Instance("x", entry.network_path.read_bytes(), entry.property_path.read_bytes()), truth)
+    for network, label in (("helps", Label.UNSAT), ("harms", Label.SAT)):
+        run("three.law", "--model", f"{network}.onnx", "--out", network)
+        assert labels(network) == [label]
 
 
 def test_several_networks_in_one_property(folder: Path) -> None:
@@ -151,81 +142,15 @@ def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) 
     assert isinstance(refused.exception, InputError) and "--out" in str(refused.exception)
 
 
-def test_progress_and_what_is_open_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that is proven for every case, with no proof in between: open, for a reason."""
-    monkeypatch.setattr(LinearSearch, "run", lambda _: LinearFinding(None, -1.0))
-    found = run("more.law", "--model", "helps.onnx", "--rows", 2, "--out", "suite", "--seconds", 3)
-    assert found.exit_code == 0, found.output
-    assert "exporting 2/2: more ± 1 %: open" in found.output
-    between = (
-        "proven for every case; for numbers and mixtures between the cases, a proof was not found in 3 s"
-    )
-    assert f"open: more-0-1: {between}" in found.output
-    assert "find the other labels with: dokimos label suite" in found.output
-
-
-def test_a_proof_that_the_checker_rejects_is_no_label(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LinearSearch, "run", lambda _: LinearFinding({"questions": [{}]}, 0.0))
-    found = run("more.law", "--model", "helps.onnx", "--out", "suite")
-    assert "0 unsat by a proof" in found.output and "between the cases, a leaf's bound" in found.output
-    assert not (folder / "suite" / "truth").exists()
-
-
-def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Ctrl-C in the search for a proof that comes after `count` others; returns the searches."""
-    asked: list[None] = []
-    search = LinearSearch.run
-
-    def interrupted(self: LinearSearch) -> LinearFinding:
-        asked.append(None)
-        if len(asked) > count:
-            raise KeyboardInterrupt
-        return search(self)
-
-    monkeypatch.setattr(LinearSearch, "run", interrupted)
-    return asked
-
-
-EXPORT = ("more.law", "--model", "helps.onnx", "--rows", 3, "--out", "suite")
-
-
-@pytest.mark.parametrize("together", [1, 20])
-def test_an_interrupted_export_is_a_suite_and_continues(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
-    monkeypatch.setattr(law_suites, "_TOGETHER", together)
-    assert run(*EXPORT[:-1], "whole").exit_code == 0
-    with monkeypatch.context() as patched:
-        interrupt_after(1, patched)
-        found = run(*EXPORT)
-        assert found.exit_code == 130 and "run the same command again to continue" in found.output
-    begun = [entry.read_truth() for entry in dokimos.read_suite("suite").entries]
-    assert len([truth for truth in begun if truth is not None]) == 1 and len(begun) == min(together + 1, 3)
-    asked = interrupt_after(2, monkeypatch)
-    found = run(*EXPORT)
-    assert "3 instances, 0 labelled sat by a violation, 3 unsat by a proof" in found.output
-    assert len(asked) == 2  # the first one is known
-    files = {path.relative_to("suite"): path.read_bytes() for path in Path("suite").rglob("*.*")}
-    assert files == {path.relative_to("whole"): path.read_bytes() for path in Path("whole").rglob("*.*")}
-    assert "already exists; choose a new folder" in str(run(*EXPORT).exception)
-
-
-def test_only_the_same_export_continues_and_false_labels_are_not_kept(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        interrupt_after(1, patched)
-        run(*EXPORT)
-    for other in (("--tolerance", "2%"), ("--no-constraints",), ("--model", "harms.onnx")):
-        assert "is the beginning of another suite" in str(run(*EXPORT, *other).exception), other
-    [truth] = Path("suite/truth").glob("*.json")
-    damaged = truth.read_text().replace('"margin": "', '"margin": "9')
-    assert truth.write_text(damaged) > len('"margin": "9')
-    asked = interrupt_after(3, monkeypatch)
-    assert "3 unsat by a proof" in run(*EXPORT).output
-    assert len(asked) == 3 and truth.read_text() != damaged
+def test_what_has_no_instance_is_listed(folder: Path) -> None:
+    law = (folder / "more.law").read_text()
+    for number in range(7):
+        (folder / f"never{number}.law").write_text(law.replace("var", "requires x1.income > 200;\nvar", 1))
+    found = run(folder, "--model", "helps.onnx", "--out", "suite")
+    assert "left out: never0: there is no case" in found.output and "left out: 2 more" in found.output
+    assert "suite: 1 instance, written" in found.output
+    none = run("never1.law", "--model", "helps.onnx", "--out", "none")
+    assert "None of these laws can be exported" in str(none.exception) and not (folder / "none").exists()
 
 
 def test_a_law_that_cannot_be_read_is_refused_before_anything_is_written(folder: Path) -> None:

@@ -212,9 +212,7 @@ SEARCH = (
     "dokimos.engine",
     "dokimos.constructions",
     "dokimos.laws.proving.case_tables",
-    "dokimos.laws.proving.network_search",
-    "dokimos.laws.proving.row_deciding",
-    "dokimos.laws.proving.tree_deciding",
+    "dokimos.laws.proving.law_search",
     "dokimos.laws.proving.verifying",
 )
 

@@ -23,27 +23,23 @@ from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.law_instances import ExportedLaws, violation_at, write_instances
 from dokimos.laws.law_sources import DomainSource, LawSource, law_domain, laws_in
 from dokimos.laws.models.lookup import as_domain_model, given_model
 from dokimos.laws.models.lookup import is_code as is_code
 from dokimos.laws.proving import verifying
-from dokimos.laws.proving.law_suites import AskedInstance
+from dokimos.laws.proving.law_suites import AskedInstance, ExportedLaws, write_instances
 from dokimos.laws.proving.monotone import Monotone as Monotone
 from dokimos.laws.proving.monotone import MonotoneFeature as MonotoneFeature
 from dokimos.laws.proving.monotone import decide_monotone
-from dokimos.laws.proving.rechecking import planned, save_proof
 from dokimos.laws.proving.results import LawAnswer as LawAnswer
 from dokimos.laws.proving.results import LawDecision as LawDecision
+from dokimos.laws.proving.results import RowDecision
+from dokimos.laws.proving.results import RowsDecision as RowsDecision
 from dokimos.laws.proving.results import VerifySettings as VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
-from dokimos.laws.proving.row_files import (
-    RowDecision,
-    known_rows,
-    save_rows,
-)
-from dokimos.laws.proving.row_files import RowsDecision as RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
+from dokimos.laws.proving.saved_proofs import known_rows, save_proof, save_rows
+from dokimos.laws.proving.stated_laws import planned
+from dokimos.laws.proving.verifying import verify_rows
 from dokimos.laws.repair.kept_repairs import KeptRepairs, repair_of, run_seeds
 from dokimos.laws.repair.repair import RepairedModel as RepairedModel
 from dokimos.laws.repair.repair import RepairSettings as RepairSettings
@@ -280,11 +276,8 @@ def export_law(
 
     An instance asks whether a law is violated in the whole domain, or around a row, `rows` of them for each
     tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
-    2.0 its property speaks of that many networks. In 1.0, a violation that is found in `settings.seconds`
-    becomes the witness of a label `sat`, and a proof that is found in as many a label `unsat`; `label`
-    looks for the other labels. If interrupted (Ctrl-C) after the
-    first instance, what is there is a suite, and the same call continues it: labels that are there are
-    checked again, the others looked for.
+    2.0 its property speaks of that many networks. `label` looks for the labels, with proofs. Of `settings`,
+    `constrained` and `allow_code` count.
 
     >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
     Traceback (most recent call last):
@@ -298,7 +291,7 @@ def export_law(
         rows=rows,
         around=[Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances],
         version=vnnlib_version(vnnlib),
-        settings=VerifySettings(seconds=2.0) if settings is None else settings,
+        settings=VerifySettings() if settings is None else settings,
         progress=progress,
     )
 
@@ -353,7 +346,6 @@ def ask_law(
             around=[Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances],
             version=Version.ONE,
             settings=settings,
-            labelled=False,
         )
         known = {each.name: each for each in exported.asked}
         found: list[AskedLaw] = []
@@ -379,7 +371,7 @@ def _answer(asked: AskedInstance, record: RunRecord) -> AskedLaw:
     if record.answer is Answer.UNSAT:
         answer, reason = LawAnswer.PROVEN, ""
     elif record.answer is Answer.SAT:
-        words = "" if record.witness is None else violation_at(asked, record.witness)
+        words = "" if record.witness is None else asked.violation_at(record.witness)
         answer = LawAnswer.VIOLATED if words else LawAnswer.OPEN
         reason = "" if words else "its counterexample is not a case that violates the law"
     return AskedLaw(asked.place, record.verifier, answer, words, reason, record.wall_seconds)

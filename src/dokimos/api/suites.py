@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dokimos.judging.checked_entry import CheckedEntry as CheckedEntry
     from dokimos.judging.judged_campaign import JudgedCampaigns
     from dokimos.judging.label_tasks import LabelOutcome as LabelOutcome
-    from dokimos.laws.saved_proofs import CheckedProof
+    from dokimos.laws.proving.saved_proofs import CheckedProof
     from dokimos.runtimes.cross_check import CrossCheck as CrossCheck
 
 
@@ -189,7 +189,7 @@ def check_proofs(
     >>> checked.problem, checked.over
     (None, 'the whole domain')
     """
-    from dokimos.laws.saved_proofs import check_saved
+    from dokimos.laws.proving.saved_proofs import check_saved
 
     none = "There is nothing to check; give a proof that `dokimos law verify` wrote."
     return tuple(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli import one_thread
 from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
 from dokimos.cli.streams import echo, in_options
 
@@ -272,13 +271,13 @@ def monotone(
 # `dokimos law export`: laws as instances for any verifier
 
 
-#: How many instances without a label, or laws and rows without an instance, are listed.
+#: How many laws and rows without an instance are listed.
 _NAMED = 5
 
 
 def export(
     laws: Laws,
-    out: Annotated[Path, typer.Option(help="A new folder for the suite, or one that was interrupted.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the suite.")],
     model: Annotated[
         str | None, typer.Option(help="The network: NAME.onnx (default: the domain's own).")
     ] = None,
@@ -300,21 +299,15 @@ def export(
             help="1.0: one product network for each instance; 2.0: properties of several networks."
         ),
     ] = "1.0",
-    seconds: Annotated[
-        float, typer.Option(help="CPU seconds for finding a violation, and for finding a proof.", min=0.001)
-    ] = 2.0,
     constrained: Constrained = True,
     no_code: NoCode = False,
 ) -> None:
-    """Write laws on a network as a suite: each instance asks whether a case violates the law.
-
-    If interrupted, the same command continues where it stopped.
-    """
+    """Write laws on a network as a suite: each instance asks whether a case violates the law."""
     if model is None:
         one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.api.law_proofs import VerifySettings
-    from dokimos.cli.output import progress_bar, say
+    from dokimos.cli.output import progress_bar
 
     expect_rows(rows, tolerance, free)
     with progress_bar("exporting") as progress:
@@ -327,26 +320,13 @@ def export(
             tolerances=shares("1%" if tolerance is None else tolerance),
             free=[each.strip() for each in free.split(",") if each.strip()],
             vnnlib=vnnlib,
-            settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
+            settings=VerifySettings(constrained=constrained, allow_code=not no_code),
             progress=progress,
         )
-    _list("left out", exported.left_out)
-    _list("open", exported.open_ones)
+    for each in exported.left_out[:_NAMED]:
+        echo(f"left out: {each}")
+    if len(exported.left_out) > _NAMED:
+        echo(f"left out: {len(exported.left_out) - _NAMED:,} more")
     count = len(exported.suite.entries)
-    echo(
-        f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation, "
-        f"{exported.unsat:,} unsat by a proof"
-    )
-    if exported.sat + exported.unsat < count:
-        echo(f"find the other labels with: dokimos label {quote(str(out))}")
-    if exported.is_interrupted:
-        so_far = f"{out} has the instances up to here"
-        say(f"dokimos: interrupted; {so_far}; run the same command again to continue.")
-        raise SystemExit(INTERRUPTED)
-
-
-def _list(what: str, given: Sequence[str]) -> None:
-    for each in given[:_NAMED]:
-        echo(f"{what}: {each}")
-    if len(given) > _NAMED:
-        echo(f"{what}: {len(given) - _NAMED:,} more")
+    echo(f"{out}: {count:,} instance{'s' * (count != 1)}, written")
+    echo(f"find their labels, with proofs, with: dokimos label {quote(str(out))}")

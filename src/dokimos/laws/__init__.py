@@ -7,9 +7,10 @@ The packages, each of which imports only those before it:
     models         the model under test, whatever its kind
     engine         cases drawn, run and judged in batches; violations shrunk and described
     proving        laws decided for every case of a set, with proofs that are checked
+    repair         networks changed so that they keep laws
     reporting      what was found, on a terminal, on a page and in files
     pytest_plugin  laws as pytest tests
-    studies        the six shipped domains with their laws and models; reached by name only
+    examples       two domains with their laws and models; reached by name only
 
 A domain's file imports the constructors of its features from here. Each is loaded on first use, so that the
 pytest plug-in, which is in this package, costs other projects nothing.

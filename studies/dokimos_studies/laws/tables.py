@@ -28,10 +28,9 @@ from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import LIBRARY
 from dokimos.laws.models.lookup import load_model
-from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
-from dokimos.laws.proving.row_files import RowsDecision
+from dokimos.laws.proving.results import LawAnswer, RowsDecision, VerifySettings
 from dokimos.laws.proving.row_zones import Tolerance
+from dokimos.laws.proving.verifying import verify_rows
 from dokimos.laws.repair.repair import RepairSettings
 from dokimos.laws.repair.repair_task import RepairWay
 from dokimos.laws.reporting.terminal import repair_table

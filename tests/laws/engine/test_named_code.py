@@ -55,7 +55,7 @@ def test_what_a_file_names_is_not_run(saved: Path, tmp_path: Path) -> None:
 def test_everything_that_would_run_is_named(saved: Path, tmp_path: Path) -> None:
     document = json.loads(saved.read_text())
     document["law"]["text"] = document["law"]["text"].replace("d1 = predict(x1)", "import os; d1 = 1")
-    for model in ("os:system", "/x/model.pkl", "policy.zip", "people.py:falling"):
+    for model in ("os:system", "/x/model.pkl", "people.py:falling"):
         document["model"]["name"] = model
         saved.write_text(json.dumps(document))
         with pytest.raises(InputError) as caught:

@@ -19,8 +19,8 @@ from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.same_decisions import expect_faithful_trees
 from dokimos.laws.models.scikit import read_scikit
 from dokimos.laws.models.trees import Ensemble, NotRead, read_trees, write_trees
-from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.stated_laws import planned, state_law
 from dokimos.laws.proving.verifying import verify_law
 from tests.laws.toy import law
 
@@ -52,7 +52,7 @@ def _verified(model: Any, missing: bool = True) -> LawDecision:
     found = verify_law(law(MORE), model=model, domain=of, settings=VerifySettings(seconds=30))
     if found.cover is not None:
         plan = planned(law(MORE), of, constrained=True, allow_code=True)
-        assert recheck(plan, as_domain_model(model, of), found.cover).semantics == found.semantics
+        assert state_law(plan, as_domain_model(model, of)).check(found.cover) == found.semantics
     return found
 
 

@@ -20,8 +20,8 @@ from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.same_decisions import expect_same_decisions
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving import law_suites
+from dokimos.laws.proving.copies import ProductInstance
 from dokimos.laws.proving.network_closing import NetworkReach
-from dokimos.laws.proving.product_layers import ProductInstance
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.verifying import verify_law
 from tests.cli.test_law import run as cli

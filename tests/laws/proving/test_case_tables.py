@@ -9,7 +9,7 @@ import pytest
 from dokimos.laws.proving import case_tables
 from dokimos.laws.proving.case_tables import CaseTables, falsify
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.searching import Deadline
+from dokimos.laws.proving.question import Deadline
 from tests.laws.proving.small import LAWS, plan
 from tests.laws.proving.test_networks import model_of, network, stated
 from tests.laws.proving.test_trees import _all_cases

@@ -12,10 +12,10 @@ from dokimos.core.strict_json import parse, write
 from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.question import LinearCover
-from dokimos.laws.proving.rechecking import BOTH, read_proof, save_proof
+from dokimos.laws.proving.question import Deadline, ExactCase, LinearCover, SearchEnd
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
+from dokimos.laws.proving.saved_proofs import read_proof, save_proof
+from dokimos.laws.proving.stated_laws import BOTH
 from dokimos.laws.proving.verifying import LawDecision
 from tests.laws.proving.small import BY, LAWS, MORE, plan
 from tests.laws.proving.test_networks import model_of, network, stated
@@ -38,43 +38,41 @@ def _searched(text: str, content: bytes, *, seconds: float = 5) -> tuple[CopiesO
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_found_is_true(text: str, seed: int) -> None:
     copies, end, is_violated = _searched(text, network(seed, rising=0.5 if seed == 2 else 0.0), seconds=2)
-    assert (end.case is None or is_violated) and (end.linear is None or not is_violated)
-    if end.linear is not None:
-        copies.check(end.linear)
+    assert (end.case is None or is_violated) and (end.cover is None or not is_violated)
+    if end.cover is not None:
+        copies.check(end.cover)
 
 
 def test_a_rising_network_is_proven_and_another_is_not() -> None:
     content = network(2, rising=0.5)
     copies, end, is_violated = _searched(BY, content)
-    assert end.linear is not None and not is_violated
-    assert copies.check(end.linear) is True  # in float32, too
+    assert end.cover is not None and not is_violated
+    assert copies.check(end.cover) is True  # in float32, too
     _, closer = stated(plan(BY), network(3))
     with pytest.raises((InvalidProof, Refusal)):
-        CopiesOfNetwork(closer).check(end.linear)
+        CopiesOfNetwork(closer).check(end.cover)
     _, other = stated(plan(LAWS[2]), content)
     with pytest.raises(DokimosError):
-        CopiesOfNetwork(other).check(LinearCover({"questions": end.linear.data["questions"][:1]}))
+        CopiesOfNetwork(other).check(LinearCover({"questions": end.cover.data["questions"][:1]}))
 
 
 def test_float32_is_claimed_only_beyond_the_rounding() -> None:
     copies, end, _ = _searched(BY, network(2, rising=0.5))
-    assert end.linear is not None
+    assert end.cover is not None
     rounded = copies.closer.reach
     rounded.__dict__["rounding"] = rounded.rounding + 1e6 if rounded.rounding is not None else None
-    assert copies.check(end.linear) is False
+    assert copies.check(end.cover) is False
     rounded.__dict__["rounding"] = None
-    assert copies.check(end.linear) is False
+    assert copies.check(end.cover) is False
 
 
 def test_a_proof_goes_through_a_file(tmp_path: Path) -> None:
     content, made = network(2, rising=0.5), plan(MORE)
     found, closer = stated(made, content)
     end = CopiesOfNetwork(closer).search(lambda case: False, Deadline.after(10))
-    assert end.linear is not None
+    assert end.cover is not None
     model, place = model_of(content), tmp_path / "proof.json"
-    decided = LawDecision(
-        made.law, made.domain, model, VerifySettings(), LawAnswer.PROVEN, cover=end.linear
-    )
+    decided = LawDecision(made.law, made.domain, model, VerifySettings(), LawAnswer.PROVEN, cover=end.cover)
     save_proof(replace(decided, over=found.question.over, semantics=BOTH), place)
     saved = read_proof(place)
     assert isinstance(saved.cover, LinearCover) and found.check(saved.cover) == BOTH

@@ -15,7 +15,7 @@ from dokimos.laws.domain.features import Layout
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.question import LawQuestion, ZoneCloser
-from dokimos.laws.proving.rechecking import state_law
+from dokimos.laws.proving.stated_laws import state_law
 from dokimos.laws.proving.tree_questions import sum_of_trees
 from tests.laws.proving.small import LAWS, MORE, SET, check_cover, forest, plan
 from tests.laws.proving.test_networks import model_of, network, searched, stated

@@ -19,12 +19,11 @@ from dokimos.laws.engine.law_results import LawResult, LawSettings
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import DecisionTree, Ensemble
-from dokimos.laws.proving.rechecking import planned, recheck
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
-from dokimos.laws.proving.row_files import known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.proving.verifying import verify_law
+from dokimos.laws.proving.saved_proofs import known_rows, save_rows
+from dokimos.laws.proving.stated_laws import planned, state_law
+from dokimos.laws.proving.verifying import verify_law, verify_rows
 from dokimos.laws.reporting.terminal import decision_words
 from tests.laws.proving.small import BY, LATER, MORE, OTHER, SAME, SET, forest
 from tests.laws.proving.test_networks import model_of, network
@@ -91,7 +90,9 @@ def test_the_answer_is_that_of_a_run_of_all_cases(text: str, seed: int) -> None:
     assert found.answer is (LawAnswer.VIOLATED if tested.violated else LawAnswer.PROVEN)
     if found.cover is not None:
         plan = planned(law(text), of, constrained=True, allow_code=True)
-        assert recheck(plan, model, found.cover).over.endswith(", points, paid missing or not")
+        stated = state_law(plan, model)
+        stated.check(found.cover)
+        assert stated.question.over.endswith(", points, paid missing or not")
 
 
 def test_both_answers_are_among_these() -> None:

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 import dokimos
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.models.scores import constraints_of
+from dokimos.laws.proving.monotone import constraints_of
 
 
 def frame_of(rows: int = 500) -> tuple[pd.DataFrame, Any]:

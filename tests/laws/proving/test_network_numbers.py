@@ -17,8 +17,8 @@ from dokimos.laws import above
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.models.model_files import onnx_model
-from dokimos.laws.proving.rechecking import REAL, state_law
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.stated_laws import REAL, state_law
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.networks.writing.builder import ModelBuilder
 from tests.laws.proving.small import MORE, SET, domain

@@ -15,18 +15,18 @@ from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.law_search import search_networks
 from dokimos.laws.proving.network_closing import (
     NetworkCloser,
     NetworkReach,
-    RecordColumns,
+    columns_over,
     exactly_violated,
     least_difference,
     products,
 )
-from dokimos.laws.proving.network_search import search_networks
-from dokimos.laws.proving.rechecking import BOTH, REAL, StatedLaw, state_law
+from dokimos.laws.proving.question import Deadline, SearchEnd
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.searching import Deadline, SearchEnd
+from dokimos.laws.proving.stated_laws import BOTH, REAL, StatedLaw, state_law
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.networks.semantics.outward import Interval
 from dokimos.networks.writing.builder import ModelBuilder
@@ -183,7 +183,7 @@ def test_what_is_no_such_network_is_refused(tmp_path: Path) -> None:
 def test_the_columns_of_a_zone() -> None:
     found, _ = stated(plan(MORE), network(0))
     zone, _ = found.question.zone.cut(2, 1)
-    first, second = RecordColumns(found.question).over([found.question.zone, zone])
+    first, second = columns_over(found.question, [found.question.zone, zone])
     assert first.lower.tolist() == [[0, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     assert first.upper.tolist() == [[5, 1, 1, 1, 1], [5, 1, 0, 1, 0]]
     assert second.upper.tolist() == first.upper.tolist()

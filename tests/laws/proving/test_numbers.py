@@ -16,8 +16,8 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.models.tested_model import Model, largest
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.rechecking import state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.stated_laws import state_law
 from dokimos.laws.proving.tree_questions import TreeQuestion
 from dokimos.laws.proving.verifying import verify_law
 from tests.laws.proving.small import MORE, SET, domain, forest

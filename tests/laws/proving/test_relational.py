@@ -9,13 +9,12 @@ import pytest
 
 from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import SearchEffort, accepted_truth
+from dokimos.laws.proving.copies import product_instance
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.product_layers import product_instance
-from dokimos.laws.proving.question import LawQuestion, PredictedRecord
+from dokimos.laws.proving.question import ExactCase, LawQuestion, PredictedRecord
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
-from dokimos.laws.proving.searching import ExactCase
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import ModelBuilder

@@ -15,18 +15,11 @@ from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import verify_rows
-from dokimos.laws.proving.row_files import (
-    RowDecision,
-    RowsDecision,
-    known_rows,
-    read_rows,
-    recheck_rows,
-    save_rows,
-)
+from dokimos.laws.proving.results import LawAnswer, RowDecision, RowsDecision, VerifySettings
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
+from dokimos.laws.proving.saved_proofs import known_rows, read_rows, recheck_rows, save_rows
 from dokimos.laws.proving.translation import translate
+from dokimos.laws.proving.verifying import verify_rows
 from dokimos.laws.reporting.terminal import rows_words
 from tests.laws.proving.small import MORE, OTHER, SAME, domain, forest, plan, records
 from tests.laws.proving.test_networks import model_of, network, stated

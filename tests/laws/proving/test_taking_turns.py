@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dokimos.checker.lemmas.zones import Cover
-from dokimos.laws.proving import tree_deciding
-from dokimos.laws.proving.case_tables import Falsified
-from dokimos.laws.proving.searching import Deadline
+from dokimos.laws.proving import law_search
+from dokimos.laws.proving.question import Deadline, SearchEnd
 
 
 class _Clock:
@@ -33,7 +32,7 @@ class _Search:
         self.cover = Cover((None,))  # type: ignore[assignment]
 
 
-def _draws(clock: _Clock, steps: int, size: float) -> Iterator[Falsified | None]:
+def _draws(clock: _Clock, steps: int, size: float) -> Iterator[SearchEnd | None]:
     """Steps that take longer and longer, up to `size` seconds, the last of which finds a violation."""
     took = 0.125
     for _ in range(steps - 1):
@@ -41,7 +40,7 @@ def _draws(clock: _Clock, steps: int, size: float) -> Iterator[Falsified | None]
         took = min(2 * took, size)
         yield None
     clock.now += took
-    yield Falsified((), "draws")
+    yield SearchEnd("draws", case=())
 
 
 @pytest.mark.parametrize("proof", [1, 3, 10, 50, 400])
@@ -53,22 +52,22 @@ def test_both_take_no_longer_than_twice_the_faster_one(
     clock, alone = _Clock(), _Clock()
     list(_draws(alone, violation, 2.0))
     _Search.steps = proof
-    monkeypatch.setattr(tree_deciding, "time", SimpleNamespace(process_time=lambda: clock.now))
-    monkeypatch.setattr(tree_deciding, "TreeSearch", lambda statement: _Search(clock))
+    monkeypatch.setattr(law_search, "time", SimpleNamespace(process_time=lambda: clock.now))
+    monkeypatch.setattr(law_search, "TreeSearch", lambda statement: _Search(clock))
     statement: Any = None
-    step, end = tree_deciding.search_trees(
+    end = law_search.search_trees(
         statement, lambda case: True, Deadline.after(seconds), _draws(clock, violation, 2.0)
     )
     faster = min(alone.now, float(proof))
-    assert (step == "draws") is (end.cover is None)
+    assert (end.step == "draws") is (end.cover is None)
     assert clock.now <= 2 * faster + 3.0  # a step of each that was under way
 
 
 def test_without_draws_the_search_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = _Clock()
     _Search.steps = 7
-    monkeypatch.setattr(tree_deciding, "time", SimpleNamespace(process_time=lambda: clock.now))
-    monkeypatch.setattr(tree_deciding, "TreeSearch", lambda statement: _Search(clock))
+    monkeypatch.setattr(law_search, "time", SimpleNamespace(process_time=lambda: clock.now))
+    monkeypatch.setattr(law_search, "TreeSearch", lambda statement: _Search(clock))
     statement: Any = None
-    _, end = tree_deciding.search_trees(statement, lambda case: True, Deadline.after(60))
+    end = law_search.search_trees(statement, lambda case: True, Deadline.after(60))
     assert end.cover == Cover((None,)) and clock.now == 7.0

@@ -14,11 +14,10 @@ from dokimos.laws.engine.law_plan import LawPlan
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.rechecking import state_law
+from dokimos.laws.proving.law_search import search_trees
+from dokimos.laws.proving.question import Deadline, LawQuestion, SearchEnd
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.searching import Deadline, SearchEnd
-from dokimos.laws.proving.tree_deciding import search_trees
+from dokimos.laws.proving.stated_laws import state_law
 from dokimos.laws.proving.tree_questions import TreeQuestion
 from dokimos.laws.proving.verifying import verify_law
 from tests.laws.proving.small import LAWS, MORE, domain, forest, plan
@@ -52,7 +51,7 @@ def _stated(made: LawPlan, ensemble: Ensemble) -> TreeQuestion:
 
 
 def _searched(asked: TreeQuestion, seconds: float = 60.0) -> SearchEnd:
-    return search_trees(asked.statement(), lambda _: True, Deadline.after(seconds))[1]
+    return search_trees(asked.statement(), lambda _: True, Deadline.after(seconds))
 
 
 @pytest.mark.parametrize("text", LAWS)

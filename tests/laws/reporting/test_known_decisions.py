@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dokimos.laws.models.tested_model import Model
-from dokimos.laws.proving.rechecking import save_proof
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.proving.saved_proofs import save_proof
 from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.reporting.violation_files import known_decision, save_result
 from tests.laws.proving.small import BY, MORE, domain, plan

@@ -8,10 +8,11 @@ as needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, floor, frexp
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ def check_tree_cover(statement: TreeStatement, cover: Cover) -> None:
     zones = TreeZones(statement, statement.axes(step for step in cover.steps if step is not None))
     batch: list[TreeZone] = []
     size = 0
-    for zone in _left_uncut(zones, cover):
+    for zone in left_uncut(zones.start, cover, zones.cut):
         batch.append(zone)
         size += sum(map(len, zone.reached))
         if len(batch) == _TOGETHER or size > _MOST_REACHED:
@@ -71,8 +72,12 @@ def _expect_closed(zones: TreeZones, batch: Sequence[TreeZone]) -> None:
         raise InvalidProof("a zone of the cover is not shown to have no violation")
 
 
-def _left_uncut(zones: TreeZones, cover: Cover) -> Iterator[TreeZone]:
-    pending = [zones.start]
+Part = TypeVar("Part")
+
+
+def left_uncut(start: Part, cover: Cover, cut: Callable[[Part, Cut], tuple[Part, Part]]) -> Iterator[Part]:
+    """The parts of a set that a cover leaves uncut. Raises InvalidProof if it is no tree of cuts."""
+    pending = [start]
     for step in cover.steps:
         if not pending:
             raise InvalidProof("the tree of cuts continues after its end")
@@ -80,7 +85,7 @@ def _left_uncut(zones: TreeZones, cover: Cover) -> Iterator[TreeZone]:
         if step is None:
             yield zone
         else:
-            first, second = zones.cut(zone, step)
+            first, second = cut(zone, step)
             pending += [second, first]
     if pending:
         raise InvalidProof("the tree of cuts ends before all zones are leaves")

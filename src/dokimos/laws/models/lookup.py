@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
-from dokimos.core import strict_json
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole
 from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
@@ -29,66 +27,19 @@ from dokimos.laws.models.model_files import (
     onnx_model,
     read_pickle,
     tree_model,
-    warn_of_code,
     xgboost_model,
 )
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.tested_model import Model
 
-# Policies of stable-baselines3, from the zip files that it writes
-
-
-#: A file does not name its algorithm; a setting that only one algorithm has identifies it. Order matters.
-_TELLTALES = (
-    ("clip_range", "PPO"),
-    ("exploration_initial_eps", "DQN"),
-    ("policy_delay", "TD3"),
-    ("target_entropy", "SAC"),
-    ("gae_lambda", "A2C"),
-)
-
-
-def load_policy(path: Path) -> Any:
-    """The policy in a zip file of stable-baselines3; opening it runs code. Raises InputError."""
-    settings = _settings(path)
-    name = next((algorithm for key, algorithm in _TELLTALES if key in settings), None)
-    if name is None:
-        raise UnreadableFile(
-            path, "was saved by an unknown algorithm; load it in Python and give FILE.py:NAME."
-        )
-    try:
-        import stable_baselines3
-    except ImportError:
-        raise InputError(f"{path}: needs the package stable-baselines3, which is not installed.") from None
-    warn_of_code(path, "a policy that stable-baselines3 saved, with pickles in it")
-    try:
-        return getattr(stable_baselines3, name).load(path, device="cpu")
-    except Exception as problem:
-        raise UnreadableFile(path, f"cannot be loaded: {type(problem).__name__}: {problem}.") from None
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """The settings in the file that the policy was trained with."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.getinfo("data").file_size > strict_json.MOST_BYTES:
-                raise zipfile.BadZipFile("too large")
-            document = strict_json.parse(archive.read("data"), file=path, nan=True)
-        return strict_json.convert(document, dict[str, Any], file=path, what="a policy")
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    except (KeyError, UnreadableFile, zipfile.BadZipFile):
-        raise UnreadableFile(path, "is not a policy that stable-baselines3 saved.") from None
-
-
 _PICKLES = (".pkl", ".pickle", JOBLIB)
-_POLICY = ".zip"
 #: Files of other packages, and how to load them in a Python file.
 _ELSEWHERE = {
     ".txt": LIGHTGBM,
     ".pt": in_python("torch", "torch.jit.load(…), or the module with its weights"),
     ".pth": in_python("torch", "the module with its weights"),
     ".safetensors": in_python("torch", "the module with its weights"),
+    ".zip": in_python("stable-baselines3", "PPO.load(…)"),
     ".h5": in_python("keras", "keras.models.load_model(…)"),
     ".keras": in_python("keras", "keras.models.load_model(…)"),
 }
@@ -99,7 +50,7 @@ _LIBRARIES = {".ubj": xgboost_model, ".bst": xgboost_model, ".cbm": catboost_mod
 
 
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
-    """A model: NAME.onnx, NAME.json (trees), NAME.pkl, NAME.zip (a policy), FILE.py:NAME, MODULE:NAME.
+    """A model: NAME.onnx, NAME.json (trees), NAME.pkl, FILE.py:NAME, MODULE:NAME.
 
     Or one of the models that the domain names. If `allow_code` is false, only files that are not code are
     loaded. Raises InputError.
@@ -129,16 +80,13 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         raise InputError(f"{text}: this is Python code, which `allow_code=False` refuses to run.")
     if name:
         return object_model(_object(place, name), domain, name=text)
-    if path.suffix == _POLICY:
-        policy = load_policy(path)
-        return object_model(policy, domain, name=text, sha256=hashlib.sha256(read_whole(path)).hexdigest())
     unpickled, content = read_pickle(path)
     return object_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
 
 
 def is_code(given: str) -> bool:
-    """Whether loading this model runs Python: an object in a module or file, a pickle, or a policy."""
-    return bool(_object_named(given)[1]) or Path(given).suffix in (*_PICKLES, _POLICY)
+    """Whether loading this model runs Python: an object in a module or file, or a pickle."""
+    return bool(_object_named(given)[1]) or Path(given).suffix in _PICKLES
 
 
 def _object_named(given: str) -> tuple[str, str]:

@@ -265,20 +265,15 @@ def _library_model(
     return object_model(booster, domain, name=name, sha256=hashlib.sha256(content).hexdigest())
 
 
-def warn_of_code(path: Path, what: str) -> None:
-    """Warn, once per file, that opening it runs the code in it."""
-    _warn(str(path.absolute()), path.stat().st_mtime_ns, what)
-
-
 @cache
-def _warn(path: str, _changed: int, what: str) -> None:
-    _log.warning("%s: opening %s runs the code in it; open only files that you trust.", path, what)
+def _warn_of_code(path: str, _changed: int) -> None:
+    _log.warning("%s: opening a pickle runs the code in it; open only files that you trust.", path)
 
 
 def read_pickle(path: Path) -> tuple[Any, bytes]:
     """The object in a pickle (or joblib file), and its content. Runs its code. Raises UnreadableFile."""
     content = read_whole(path)
-    warn_of_code(path, "a pickle")
+    _warn_of_code(str(path.absolute()), path.stat().st_mtime_ns)
     try:
         if path.suffix == JOBLIB:
             return importlib.import_module("joblib").load(io.BytesIO(content)), content

@@ -6,7 +6,7 @@ What is found here proves nothing: every case is run again exactly before it cou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, cycle
@@ -27,9 +27,16 @@ from dokimos.checker.lemmas.zones import (
     Values,
     exact,
 )
+from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.laws.domain.features import Kind
-from dokimos.laws.proving.question import LawQuestion, PredictedRecord
-from dokimos.laws.proving.searching import Deadline, ExactCase
+from dokimos.laws.proving.question import (
+    Confirms,
+    Deadline,
+    ExactCase,
+    LawQuestion,
+    PredictedRecord,
+    SearchEnd,
+)
 
 Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -109,70 +116,35 @@ class CaseTables:
             good &= _holds(each, cases)
         return good
 
-    def worth(self, cases: Table) -> NDArray[np.float64]:
-        """By how much the nearest forbidden decisions lead in each case: where it is ≥ 0 it may violate."""
-        if len(cases) == 0:
-            return np.zeros(0)
-        if self.question.limits:
-            return self._below(cases)
-        tables = [self._leads(record, cases) for record in self.question.records]
-        best = np.full(len(cases), -np.inf)
-        for each in self.question.forbidden:
-            lead = np.min([table[:, c] for table, c in zip(tables, each.classes, strict=True)], axis=0)
-            best = np.maximum(best, np.where(_holds(each.where, cases), lead, -np.inf))
-        return best
+    def worth(self, cases: Table, *, in_steps: bool = False) -> NDArray[np.float64]:
+        """By how much the nearest forbidden decisions lead in each case: where it is ≥ 0 it may violate.
 
-    def _below(self, cases: Table) -> NDArray[np.float64]:
-        """By how much the comparisons of scores that are forbidden hold in each case."""
-        scores = [self._scored(record, cases) for record in self.question.records]
-        best = np.full(len(cases), -np.inf)
-        for each in self.question.limits:
-            lead = np.full(len(cases), np.inf)
-            for part in each.parts:
-                total = _value(part.quantity, cases)
-                for record, column, factor in part.scores:
-                    total += factor * scores[record][:, column]
-                lead = np.minimum(
-                    lead, np.where(total == 0, -_TINY if part.sign is Sign.BELOW else 0.0, -total)
-                )
-            best = np.maximum(best, np.where(_holds(each.where, cases), lead, -np.inf))
-        return best
-
-    def steps_away(self, cases: Table) -> NDArray[np.float64]:
-        """How many times the change between two records would have to be made for the case to violate.
-
+        With `in_steps`, how many times the change between two records would have to be made for that.
         Where the law forbids that one record is decided a and another one b, let g = score a − score b.
         Where g falls from the one to the other, this is the worth of the case divided by that fall: 0 or
         more for a violation. Where g rises, nothing that shifts both scores alike makes a violation of the
         case: it is far below all of these. So a search that follows this looks first for where the model
         runs against the law, then for decisions that change there.
         """
-        if len(cases) == 0:
-            return np.zeros(0)
-        if self.question.limits:
-            return self._below(cases)
-        scores = [self._scored(record, cases) for record in self.question.records]
-        leads = [_lead(each) for each in scores]
         best = np.full(len(cases), -np.inf)
+        if len(cases) == 0 or not self.question.forbidden:
+            return best
+        scores = [self._scored(record, cases) for record in self.question.records]
+        leads = [] if self.question.is_of_numbers else [_lead(each) for each in scores]
         for each in self.question.forbidden:
-            worth = np.min([table[:, c] for table, c in zip(leads, each.classes, strict=True)], axis=0)
-            for r, s in combinations(range(len(scores)), 2):
-                a, b = each.classes[r], each.classes[s]
-                if a != b:
-                    fall = scores[r][:, a] - scores[r][:, b] - scores[s][:, a] + scores[s][:, b]
-                    far = -_FAR + np.minimum(fall, 0.0)
-                    away = np.where(fall > 0, worth / np.where(fall > 0, fall, 1.0), far)
-                    best = np.maximum(best, np.where(_holds(each.where, cases), away, -np.inf))
+            if isinstance(each, ForbiddenScores):
+                found: Iterable[Table] = [_below(each, scores, cases)]
+            else:
+                lead = np.min([table[:, c] for table, c in zip(leads, each.classes, strict=True)], axis=0)
+                found = _in_steps(lead, scores, each.classes) if in_steps else [lead]
+            for worth in found:
+                best = np.maximum(best, np.where(_holds(each.where, cases), worth, -np.inf))
         return best
 
     def exact_case(self, row: Table) -> ExactCase:
         """A row as exact numbers; reals are rounded to float32, as a network takes them."""
         pairs = zip(row, self.question.zone.values, strict=True)
         return tuple(exact(_single(float(value), values)) for value, values in pairs)
-
-    def _leads(self, record: PredictedRecord, cases: Table) -> Table:
-        """The lead of every class over the best of the others."""
-        return _lead(self._scored(record, cases))
 
     def _scored(self, record: PredictedRecord, cases: Table) -> Table:
         scores = np.asarray(self.scores(self.columns(record, cases))).astype(np.float64)
@@ -192,6 +164,27 @@ class CaseTables:
             rows = np.flatnonzero(values >= 0)
             made[rows, slot.start + values[rows].astype(np.int64)] = 1.0
         return made
+
+
+def _below(limit: ForbiddenScores, scores: Sequence[Table], cases: Table) -> NDArray[np.float64]:
+    """By how much the comparisons of scores hold in each case, where all of them are forbidden."""
+    lead = np.full(len(cases), np.inf)
+    for part in limit.parts:
+        total = _value(part.quantity, cases)
+        for record, column, factor in part.scores:
+            total += factor * scores[record][:, column]
+        lead = np.minimum(lead, np.where(total == 0, -_TINY if part.sign is Sign.BELOW else 0.0, -total))
+    return lead
+
+
+def _in_steps(worth: Table, scores: Sequence[Table], classes: Sequence[int]) -> Iterator[Table]:
+    """For each two records that are decided differently: see `CaseTables.worth`."""
+    for r, s in combinations(range(len(scores)), 2):
+        a, b = classes[r], classes[s]
+        if a != b:
+            fall = scores[r][:, a] - scores[r][:, b] - scores[s][:, a] + scores[s][:, b]
+            far = -_FAR + np.minimum(fall, 0.0)
+            yield np.where(fall > 0, worth / np.where(fall > 0, fall, 1.0), far)
 
 
 def _lead(scores: Table) -> Table:
@@ -272,17 +265,6 @@ _PREFERENCE = 2
 #: How many promising cases of a batch are tried exactly.
 _TRIED = 8
 
-#: Whether a case certainly violates the law.
-Confirms = Callable[[ExactCase], bool]
-
-
-@dataclass(frozen=True)
-class Falsified:
-    """A case that certainly violates the law, and which step found it."""
-
-    case: ExactCase
-    step: str
-
 
 def falsify(
     tables: CaseTables,
@@ -292,7 +274,7 @@ def falsify(
     deadline: Deadline,
     draws: bool = True,
     guided: bool = True,
-) -> Falsified | None:
+) -> SearchEnd | None:
     """A violation; None if none was found in time.
 
     A case counts only if `confirms` says so. With `draws`, all cases are tried if they are few, otherwise
@@ -305,7 +287,7 @@ def falsify(
     for cases in _guided(tables, rng, deadline) if guided and not _are_few(tables) else ():
         case = _confirmed(tables, cases, confirms)
         if case is not None:
-            return Falsified(case, "a search guided by the margin")
+            return SearchEnd("a search guided by the margin", case=case)
         if deadline.is_over:
             return None
     return None
@@ -313,18 +295,15 @@ def falsify(
 
 def falsifying(
     tables: CaseTables, confirms: Confirms, rng: np.random.Generator
-) -> Iterator[Falsified | None]:
+) -> Iterator[SearchEnd | None]:
     """Try all cases if they are few, otherwise random ones, a few at first, then more at a time."""
-    are_few = _are_few(tables)
-    every = tables.every() if are_few else None
+    every, step = (tables.every(), "every case") if _are_few(tables) else (None, "draws from the ranges")
     total, size, start = _DRAWN if every is None else len(every), _FIRST, 0
     while start < total:
         size = min(size, total - start)
         cases = tables.drawn(rng, size) if every is None else every[start : start + size]
         case = _confirmed(tables, cases, confirms)
-        yield (
-            None if case is None else Falsified(case, "every case" if are_few else "draws from the ranges")
-        )
+        yield None if case is None else SearchEnd(step, case=case)
         start, size = start + size, min(2 * size, _BATCH)
 
 
@@ -347,16 +326,16 @@ def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) ->
     """Children of the cases nearest to a violation, with several variables changed at once.
 
     If nothing comes nearer for a while, the search restarts, since it may be at a local optimum. Nearness
-    is measured in two ways, in turn: by the worth of a case, and in steps (`steps_away`).
+    is measured in two ways, in turn: as the worth of a case, and in steps (`CaseTables.worth`).
     """
-    for measure in cycle((tables.worth, tables.steps_away, tables.steps_away)):
+    for in_steps in cycle((False, True, True)):
         if deadline.is_over:
             return
         kept = tables.drawn(rng, _STARTED)
         kept = kept[tables.admitted(kept)]
         if len(kept) == 0:
             continue
-        worth = measure(kept)
+        worth = tables.worth(kept, in_steps=in_steps)
         best, idle = -np.inf, 0
         while idle < _PATIENCE and not deadline.is_over:
             order = np.argsort(-worth, kind="stable")[:_KEPT]
@@ -368,6 +347,6 @@ def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) ->
             children = np.unique(children[tables.admitted(children)], axis=0)
             yield children
             kept = np.concatenate([kept, children])
-            worth = np.concatenate([worth, measure(children)])
+            worth = np.concatenate([worth, tables.worth(children, in_steps=in_steps)])
             kept, first = np.unique(kept, axis=0, return_index=True)
             worth = worth[first]

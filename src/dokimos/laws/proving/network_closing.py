@@ -14,13 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
-from dokimos.checker.lemmas.zones import Comparison, Number, Options, Quantity, Sign, Zone
+from dokimos.checker.lemmas.zones import (
+    Comparison,
+    ForbiddenDecisions,
+    Number,
+    Options,
+    Quantity,
+    Sign,
+    Zone,
+)
 from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.inputs import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.proving.expressions import Refusal, Unread
-from dokimos.laws.proving.question import LawQuestion, PredictedRecord
+from dokimos.laws.proving.question import ExactCase, LawQuestion
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
@@ -170,22 +178,14 @@ def read_layers(content: bytes, *, name: str) -> tuple[Network, tuple[ReluLayer,
         raise Unread(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
 
 
-@dataclass(frozen=True)
-class RecordColumns:
-    """The columns of records of a question, over many zones at once: each between two numbers."""
-
-    question: LawQuestion
-
-    def over(self, zones: Sequence[Zone]) -> list[Interval]:
-        """For each record, an array with a row for each zone and an entry for each column."""
-        lower = np.array([[rounded_down(each.low) for each in zone.values] for zone in zones])
-        upper = np.array([[-rounded_down(-each.high) for each in zone.values] for zone in zones])
-        return [self._of(record, zones, Interval(lower, upper)) for record in self.question.records]
-
-    def _of(self, record: PredictedRecord, zones: Sequence[Zone], variables: Interval) -> Interval:
-        layout = self.question.layout
-        low, high = (np.zeros((len(zones), layout.width)) for _ in range(2))
-        for slot, feature in zip(layout.slots, record.features, strict=True):
+def columns_over(question: LawQuestion, zones: Sequence[Zone]) -> list[Interval]:
+    """For each record, with a row for each zone, and an entry for each column: between two numbers."""
+    lower = np.array([[rounded_down(each.low) for each in zone.values] for zone in zones])
+    upper = np.array([[-rounded_down(-each.high) for each in zone.values] for zone in zones])
+    found = []
+    for record in question.records:
+        low, high = (np.zeros((len(zones), question.layout.width)) for _ in range(2))
+        for slot, feature in zip(question.layout.slots, record.features, strict=True):
             number = feature.variable
             if slot.feature.kind is Kind.CHOICE:
                 options = [_left(zone, feature) for zone in zones]
@@ -196,9 +196,10 @@ class RecordColumns:
                 low[:, slot.start] = rounded_down(feature.constant)
                 high[:, slot.start] = -rounded_down(-feature.constant)
             else:
-                low[:, slot.start] = variables.lower[:, number]
-                high[:, slot.start] = variables.upper[:, number]
-        return Interval(low, high)
+                low[:, slot.start] = lower[:, number]
+                high[:, slot.start] = upper[:, number]
+        found.append(Interval(low, high))
+    return found
 
 
 def _left(zone: Zone, feature: Quantity) -> frozenset[int]:
@@ -310,7 +311,7 @@ class NetworkCloser:
         left = np.flatnonzero(~done)
         if len(left):
             inner = [zones[int(row)] for row in left]
-            boxes = RecordColumns(question).over(inner)
+            boxes = columns_over(question, inner)
             bad, slopes = self._possible(inner, boxes)
             shown: Mask = np.array(~bad.any(axis=1))
             for row in np.flatnonzero(~shown).tolist():
@@ -318,6 +319,14 @@ class NetworkCloser:
             done[left] = shown
             weight[left] = self._weights(inner, boxes, slopes)
         return Examined(done, weight)
+
+    def scores(self, rows: Floats) -> Floats:
+        """The scores of each row, in floats."""
+        return self.reach.scores(rows)
+
+    def is_exactly_violated(self, case: ExactCase) -> bool:
+        """Whether the exact decisions violate the law in a case."""
+        return exactly_violated(self.question, self.reach, case) is True
 
     @property
     def decided(self) -> Callable[[Sequence[Number]], Any] | None:
@@ -328,7 +337,7 @@ class NetworkCloser:
             found = self.reach.decided(columns)
             return None if found is None else labels[found]
 
-        return None if self.question.limits else decided
+        return None if self.question.is_of_numbers else decided
 
     @cached_property
     def _is_real(self) -> bool:
@@ -336,13 +345,14 @@ class NetworkCloser:
 
     def _possible(self, zones: Sequence[Zone], boxes: Sequence[Interval]) -> tuple[Mask, Interval]:
         """For each zone and each forbidden combination, whether it is possible; and the slopes."""
-        if self.question.limits:
+        if self.question.is_of_numbers:
             return self._scores_possible(zones, boxes)
         can = [self._classes(self.reach.leads(box)) for box in boxes]
+        forbidden = [each for each in self.question.forbidden if isinstance(each, ForbiddenDecisions)]
         open_ones = [
             np.array([each.where.over(zone) is not False for zone in zones], dtype=np.bool_)
             & np.logical_and.reduce([can[r][:, c] for r, c in enumerate(each.classes)])
-            for each in self.question.forbidden
+            for each in forbidden
         ]
         none: Mask = np.zeros((len(zones), 0), dtype=np.bool_)  # of a law that nothing violates
         bad: Mask = np.stack(open_ones, axis=1) if open_ones else none
@@ -351,7 +361,7 @@ class NetworkCloser:
         for r, s in combinations(range(len(boxes)), 2):
             exact = slopes if len(boxes) == 2 else self.reach.slopes(hull(boxes[r], boxes[s]))
             gains = products(exact, self._change(r, s, zones, boxes).map(lambda end: end[:, None, :]))
-            for number, each in enumerate(self.question.forbidden):
+            for number, each in enumerate(forbidden):
                 a, b = each.classes[r], each.classes[s]
                 if a != b:
                     least = up(2 * up(self.slack[a] + self.slack[b]))
@@ -370,7 +380,8 @@ class NetworkCloser:
         found = [
             np.array([each.where.over(zone) is not False for zone in zones], dtype=np.bool_)
             & np.logical_and.reduce([self._can_hold(part, zones, ends, gains) for part in each.parts])
-            for each in self.question.limits
+            for each in self.question.forbidden
+            if isinstance(each, ForbiddenScores)
         ]
         return np.stack(found, axis=1), slopes
 
@@ -467,9 +478,10 @@ def exactly_violated(question: LawQuestion, reach: NetworkReach, case: Sequence[
     """Whether the exact decisions of a network violate the law in a case; None if they are not known."""
     if not question.admits(case):
         return False
-    if question.limits:
+    if question.is_of_numbers:
         ends = [reach.score_ends(question.exact_columns(each, case)) for each in question.records]
-        answers = [_exactly_holds(each, case, ends) for each in question.limits]
+        limits = [each for each in question.forbidden if isinstance(each, ForbiddenScores)]
+        answers = [_exactly_holds(each, case, ends) for each in limits]
         return True if True in answers else None if None in answers else False
     classes = []
     for record in question.records:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -12,15 +13,24 @@ from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.zones import (
     Cover,
+    Cut,
     ForbiddenDecisions,
     Formula,
     Number,
     Quantity,
     Zone,
 )
+from dokimos.checker.trees.covers import left_uncut
 from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
+
+#: A case: a number for each variable.
+ExactCase = tuple[Number, ...]
+#: Whether a case certainly violates the law.
+Confirms = Callable[[ExactCase], bool]
+#: What of a model violates the law, and in which part of the set.
+Forbidden = ForbiddenDecisions | ForbiddenScores
 
 
 @dataclass(frozen=True)
@@ -58,12 +68,16 @@ class LawQuestion:
     zone: Zone
     conditions: tuple[Formula, ...]
     records: tuple[PredictedRecord, ...]
-    forbidden: tuple[ForbiddenDecisions, ...]
-    #: Instead of classes, where the model's decisions are numbers, its only score.
-    limits: tuple[ForbiddenScores, ...]
+    #: Classes; or, where the model's decisions are numbers, its only score.
+    forbidden: tuple[Forbidden, ...]
     inputs: tuple[PredictedRecord, ...]
     draws: tuple[Quantity, ...]
     over: str
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether numbers are forbidden, not classes."""
+        return any(isinstance(each, ForbiddenScores) for each in self.forbidden)
 
     def rules_out(self, zone: Zone) -> bool:
         """Whether a condition is false in all cases of a zone."""
@@ -75,9 +89,12 @@ class LawQuestion:
 
     def is_violated(self, case: Sequence[Number], classes: Sequence[int]) -> bool:
         """Whether these decisions violate the law in a case of the set."""
-        return any(
-            each.classes == tuple(classes) and each.where.holds(case) for each in self.forbidden
-        ) and self.admits(case)
+        return self.admits(case) and any(
+            isinstance(each, ForbiddenDecisions)
+            and each.classes == tuple(classes)
+            and each.where.holds(case)
+            for each in self.forbidden
+        )
 
     def columns(self, record: PredictedRecord, case: Sequence[Number]) -> NDArray[Any]:
         """A record as the model takes it: one double for each column."""
@@ -143,7 +160,7 @@ def check_covers(claims: Sequence[tuple[Zone, Cover]], closer: ZoneCloser) -> li
     case of it satisfies the conditions with decisions that the law forbids (`closer`). ∎
     """
     proven = [True] * len(claims)
-    leaves = ((number, leaf) for number, claim in enumerate(claims) for leaf in _leaves(*claim))
+    leaves = ((number, leaf) for number, claim in enumerate(claims) for leaf in left_uncut(*claim, _cut))
     while batch := list(islice(leaves, _BATCH)):
         closed = closer.closed([zone for _, zone in batch])
         for (number, _), is_closed in zip(batch, closed, strict=True):
@@ -151,18 +168,46 @@ def check_covers(claims: Sequence[tuple[Zone, Cover]], closer: ZoneCloser) -> li
     return proven
 
 
-def _leaves(start: Zone, cover: Cover) -> Iterator[Zone]:
-    pending = [start]
-    for step in cover.steps:
-        if not pending:
-            raise InvalidProof("the tree of cuts continues after its end")
-        zone = pending.pop()
-        if step is None:
-            yield zone
-            continue
-        if not 0 <= step.variable < len(zone.values):
-            raise InvalidProof(f"a cut names variable {step.variable}, which the question does not have")
-        first, second = zone.cut(step.variable, step.at)
-        pending += [second, first]
-    if pending:
-        raise InvalidProof("the tree of cuts ends before all zones are leaves")
+def _cut(zone: Zone, step: Cut) -> tuple[Zone, Zone]:
+    if not 0 <= step.variable < len(zone.values):
+        raise InvalidProof(f"a cut names variable {step.variable}, which the question does not have")
+    return zone.cut(step.variable, step.at)
+
+
+# What a search for a proof, or for a violation, has found
+
+
+@dataclass(frozen=True)
+class SearchEnd:
+    """A proof, by a cover without open zones or about copies of a network; or a case that violates the law.
+
+    `share` of the set was left open: of all values that the variables may have, whatever the conditions.
+    `step` says what found it.
+    """
+
+    step: str = ""
+    cover: Cover | LinearCover | None = None
+    case: ExactCase | None = None
+    share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The CPU time of this process at which a search ends."""
+
+    at: float
+
+    @staticmethod
+    def after(seconds: float) -> Deadline:
+        """The deadline that many CPU seconds from now."""
+        return Deadline(time.process_time() + seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has passed."""
+        return time.process_time() > self.at
+
+    @property
+    def left(self) -> float:
+        """How many CPU seconds are left."""
+        return max(0.0, self.at - time.process_time())

@@ -26,10 +26,9 @@ from dokimos.checker.lemmas.zones import (
     Values,
     Zone,
 )
-from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.proving.expressions import Refusal, float32_end
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.question import Forbidden, LawQuestion
 from dokimos.networks.graph import Network
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 
@@ -106,8 +105,7 @@ class _Relational:
             return None
         common = [*self._links(places), *self._mixtures(places)]
         conjunctions: list[Conjunction] = []
-        forbidden: list[ForbiddenDecisions | ForbiddenScores] = [*question.forbidden, *question.limits]
-        for each in forbidden:
+        for each in question.forbidden:
             decisions = list(self._forbidden(each, places))
             for part in _parts([*question.conditions, each.where], self.zone):
                 conditions = [c for comparison in part for c in self._linear(comparison, places)]
@@ -179,9 +177,7 @@ class _Relational:
             for sign in (1,) if -1 in values.left else (1, -1):
                 yield Linear(tuple((c, Fraction(sign)) for c in columns), (), Fraction(sign))
 
-    def _forbidden(
-        self, each: ForbiddenDecisions | ForbiddenScores, places: dict[int, tuple[int, Slot]]
-    ) -> Iterator[Linear]:
+    def _forbidden(self, each: Forbidden, places: dict[int, tuple[int, Slot]]) -> Iterator[Linear]:
         if isinstance(each, ForbiddenDecisions):
             for record, chosen in enumerate(each.classes):
                 yield from self._decides(record, chosen)

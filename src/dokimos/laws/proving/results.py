@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 
-from dokimos.checker.lemmas.zones import Cover
+from dokimos.checker.lemmas.zones import Cover, Number
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_results import LawResult, LawSettings, LawViolation
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.tested_model import Model
-from dokimos.laws.proving.question import LinearCover
+from dokimos.laws.proving.question import ExactCase, LinearCover
+from dokimos.laws.proving.row_zones import Tolerance
 
 
 class LawAnswer(Enum):
@@ -62,7 +62,7 @@ class LawDecision:
     step: str = ""
     semantics: str = ""
     cover: Cover | LinearCover | None = None
-    case: tuple[int | Fraction, ...] | None = None
+    case: ExactCase | None = None
     violation: LawViolation | None = None
     share: float = 0.0
     reason: str = ""
@@ -105,3 +105,52 @@ class LawDecision:
             violations=(self.violation,),
             seconds=self.seconds,
         )
+
+
+@dataclass(frozen=True)
+class RowDecision:
+    """What is known about a law around one row.
+
+    A column that is None is missing. A proven row has a cover of the cases around it; with `in_float32` the
+    law holds in float32 too; with `is_empty` there are no such cases. A violated row has a case, run again
+    and exact.
+    """
+
+    row: int
+    columns: tuple[Number | None, ...]
+    answer: LawAnswer
+    cover: Cover | None = None
+    case: ExactCase | None = None
+    in_float32: bool = False
+    is_empty: bool = False
+    share: float = 0.0
+
+
+@dataclass(frozen=True)
+class RowsDecision:
+    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain."""
+
+    law: Law
+    domain: Domain
+    model: Model
+    settings: VerifySettings
+    tolerance: Tolerance
+    semantics: str = ""
+    rows: tuple[RowDecision, ...] = ()
+    outside: int = 0
+    reason: str = ""
+    seconds: float = 0.0
+
+    def count(self, answer: LawAnswer) -> int:
+        """How many rows have this answer, among those with cases around them."""
+        return sum(each.answer is answer and not each.is_empty for each in self.rows)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no case around any row violates the law."""
+        return not self.reason and all(each.answer is LawAnswer.PROVEN for each in self.rows)
+
+    @property
+    def empty(self) -> int:
+        """How many rows have no case around them."""
+        return sum(each.is_empty for each in self.rows)

@@ -24,8 +24,7 @@ from dokimos.laws.engine.law_results import LawViolation
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.question import ExactCase, LawQuestion
 
 #: Larger than every end of a range.
 _BEYOND = 10**400

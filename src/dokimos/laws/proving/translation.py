@@ -38,7 +38,7 @@ from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.record_constraints import RECORD, constraints_of
 from dokimos.laws.language.set_conditions import is_over_all_tests
 from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
-from dokimos.laws.proving.question import CaseVariable, LawQuestion, PredictedRecord
+from dokimos.laws.proving.question import CaseVariable, Forbidden, LawQuestion, PredictedRecord
 
 #: The most combinations of decisions that are enumerated.
 _MOST_COMBINATIONS = 10_000
@@ -204,9 +204,12 @@ class _Translation:
     ) -> LawQuestion:
         """The question, in as few variables as possible."""
         named = [each.name for each in records]
-        forbidden = [] if classes is None else _forbidden(self.plan, reader, named, classes)
-        limits = _limits(self.plan, reader, named) if classes is None else []
-        known = self._solved([*(each.where for each in forbidden), *(each.where for each in limits)])
+        forbidden: Sequence[Forbidden] = (
+            _limits(self.plan, reader, named)
+            if classes is None
+            else _forbidden(self.plan, reader, named, classes)
+        )
+        known = self._solved([each.where for each in forbidden])
         kept = [index for index in range(len(self.names)) if index not in known]
         number = {old: Quantity.of(new) for new, old in enumerate(kept)}
         conditions = [with_terms(with_terms(each, known), number) for each in self.conditions]
@@ -223,22 +226,7 @@ class _Translation:
             zone=Zone(tuple(self.values[index] for index in kept)),
             conditions=found.parts if isinstance(found, Every) else (found,),
             records=tuple(_renumbered(each, number) for each in records),
-            forbidden=tuple(
-                ForbiddenDecisions(
-                    each.classes, simplified(with_terms(with_terms(each.where, known), number))
-                )
-                for each in forbidden
-            ),
-            limits=tuple(
-                ForbiddenScores(
-                    tuple(
-                        replace(part, quantity=part.quantity.with_terms(known).with_terms(number))
-                        for part in each.parts
-                    ),
-                    simplified(with_terms(with_terms(each.where, known), number)),
-                )
-                for each in limits
-            ),
+            forbidden=tuple(_rewritten(each, known, number) for each in forbidden),
             inputs=tuple(_renumbered(each, number) for each in self.inputs),
             draws=tuple(Quantity.of(draw).with_terms(known).with_terms(number) for draw in self.draws),
             over=f"the whole domain{with_constraints}",
@@ -320,6 +308,16 @@ class _Translation:
     def _is_whole(self, variable: int) -> bool:
         values = self.values[variable]
         return isinstance(values, Options) or values.grid is Grid.WHOLE
+
+
+def _rewritten(each: Forbidden, known: dict[int, Quantity], number: dict[int, Quantity]) -> Forbidden:
+    """What is forbidden, with draws that are determined as quantities, in the variables that are kept."""
+    where = simplified(with_terms(with_terms(each.where, known), number))
+    if isinstance(each, ForbiddenDecisions):
+        return ForbiddenDecisions(each.classes, where)
+    quantities = [part.quantity.with_terms(known).with_terms(number) for part in each.parts]
+    parts = [replace(part, quantity=q) for part, q in zip(each.parts, quantities, strict=True)]
+    return ForbiddenScores(tuple(parts), where)
 
 
 def _renumbered(record: PredictedRecord, number: dict[int, Quantity]) -> PredictedRecord:

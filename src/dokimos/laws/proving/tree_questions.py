@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.zones import Cover, Quantity, Sign, Zone
+from dokimos.checker.lemmas.zones import Cover, ForbiddenDecisions, Quantity, Sign, Zone
 from dokimos.checker.trees.covers import check_tree_cover
-from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison, SumOfTrees, TreeStatement
+from dokimos.checker.trees.leaves import ScoreComparison, SumOfTrees, TreeStatement
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.models.trees import LEAF, Ensemble
 from dokimos.laws.proving.expressions import Refusal, Unread
-from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.question import (
+    ExactCase,
+    Forbidden,
+    LawQuestion,
+    LinearCover,
+)
 
 #: Not all integers beyond this are float32 numbers.
 _WHOLE_FLOAT32 = 2**24
@@ -38,7 +44,7 @@ class TreeQuestion:
         layout, ensemble = self.question.layout, self.ensemble
         if ensemble.inputs != layout.width:
             raise Refusal(f"the trees take {ensemble.inputs} columns, records have {layout.width}")
-        for each in self.question.limits:
+        for each in self.question.forbidden:
             of_scores(each, ensemble.link)
         if ensemble.is_vector:
             raise Refusal(
@@ -60,12 +66,25 @@ class TreeQuestion:
             self.question.zone if zone is None else zone,
             self.question.conditions,
             tuple(each.features for each in self.question.records),
-            self.question.forbidden
-            or tuple(of_scores(each, self.ensemble.link) for each in self.question.limits),
+            tuple(of_scores(each, self.ensemble.link) for each in self.question.forbidden),
         )
 
-    def check(self, cover: Cover) -> None:
+    def scores(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The scores of each row."""
+        return self.ensemble(rows)
+
+    @property
+    def decided(self) -> None:
+        """The model computes what the trees do: there is no more exact decision than its own."""
+
+    def is_exactly_violated(self, case: ExactCase) -> bool:
+        """Whether the exact decisions violate the law in a case where the model's own do: see `decided`."""
+        return True
+
+    def check(self, cover: Cover | LinearCover) -> None:
         """Check that a cover proves the law. Raises InvalidProof."""
+        if isinstance(cover, LinearCover):
+            raise InvalidProof("a proof about copies of a network proves nothing of trees")
         check_tree_cover(self.statement(), cover)
 
     def proven(self, claims: Sequence[tuple[Zone, Cover]]) -> list[bool]:
@@ -121,12 +140,12 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
     )
 
 
-def of_scores(limit: ForbiddenScores, link: str) -> ForbiddenScores:
+def of_scores(limit: Forbidden, link: str) -> Forbidden:
     """The same of scores, where predictions are an increasing function of them, the `link` (`_is_order`).
 
     Raises Unread where more than the order of predictions is asked.
     """
-    if not link:
+    if not link or isinstance(limit, ForbiddenDecisions):
         return limit
     if not all(map(_is_order, limit.parts)):
         raise Unread(

@@ -27,8 +27,8 @@ from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, read_layers
 from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.rechecking import planned, state_law
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.stated_laws import planned, state_law
 from dokimos.laws.repair.measures import HeldOut, ModelMeasures, measure
 from dokimos.laws.repair.repair_task import (
     RepairTask,
@@ -141,7 +141,7 @@ class Repair:
                 raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
             if not isinstance(stated.closer, NetworkCloser):
                 raise InputError(f"{self._model.name}: not a network; only networks can be repaired.")
-            if stated.question.limits:
+            if stated.question.is_of_numbers:
                 raise InputError(
                     f"{law.name}: cannot be repaired: it compares numbers, and repair is for decisions."
                 )

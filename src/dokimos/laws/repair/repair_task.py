@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.lemmas.zones import ForbiddenDecisions
 from dokimos.core.errors import packages_missing
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.expressions import Refusal
@@ -59,6 +60,7 @@ def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
     if len(question.records) < 2:
         raise Refusal(f"{question.law}: the law is about one record, not about how scores change")
     for forbidden in question.forbidden:
+        assert isinstance(forbidden, ForbiddenDecisions)  # laws on numbers are refused before
         moved = False
         for r, s in combinations(range(len(question.records)), 2):
             a, b = forbidden.classes[r], forbidden.classes[s]

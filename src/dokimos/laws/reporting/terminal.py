@@ -8,8 +8,7 @@ from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.law_results import LawResult, LawVerdict, verdict_of, why_untested
 from dokimos.laws.engine.means import SetOutcome, percent
 from dokimos.laws.engine.tallies import NamedRates
-from dokimos.laws.proving.results import LawAnswer, LawDecision
-from dokimos.laws.proving.row_files import RowsDecision
+from dokimos.laws.proving.results import LawAnswer, LawDecision, RowsDecision
 from dokimos.laws.repair.measures import ModelMeasures
 from dokimos.laws.repair.repair import RepairedModel
 

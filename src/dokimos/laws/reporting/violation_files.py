@@ -26,13 +26,11 @@ from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.tested_model import Model
-from dokimos.laws.proving import rechecking
+from dokimos.laws.proving import saved_proofs
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.rechecking import StatedLaw, format_of, read_proof, state_law
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
-from dokimos.laws.proving.row_zones import CaseReplay
-from dokimos.laws.proving.verifying import confirms
+from dokimos.laws.proving.saved_proofs import format_of, read_proof
+from dokimos.laws.proving.stated_laws import StatedLaw, state_law
 from dokimos.laws.reporting import violation_files
 
 FORMAT = "dokimos-law-violations"
@@ -310,10 +308,10 @@ def known_decision(path: Path, plan: LawPlan, model: Model, settings: VerifySett
         stated = state_law(plan, model)
         none = replace(none, over=stated.question.over, left_out=stated.left_out)
         match format_of(path):
-            case rechecking.FORMAT:
+            case saved_proofs.PROOF:
                 found = _proven(path, none, stated)
             case violation_files.FORMAT:
-                found = _violated(path, none, plan, stated)
+                found = _violated(path, none, stated)
             case _:
                 found = None
     except (DokimosError, Refusal):
@@ -323,7 +321,7 @@ def known_decision(path: Path, plan: LawPlan, model: Model, settings: VerifySett
 
 def _proven(path: Path, none: LawDecision, stated: StatedLaw) -> LawDecision | None:
     saved = read_proof(path)
-    about = (saved.law.text, saved.model_sha256, saved.constrained)
+    about = (saved.head.text, saved.head.model_sha256, saved.head.constrained)
     if about != (none.law.text, none.model.sha256, none.settings.constrained):
         return None
     semantics = stated.check(saved.cover)
@@ -332,7 +330,7 @@ def _proven(path: Path, none: LawDecision, stated: StatedLaw) -> LawDecision | N
     return replace(none, answer=LawAnswer.PROVEN, cover=saved.cover, semantics=semantics)
 
 
-def _violated(path: Path, none: LawDecision, plan: LawPlan, stated: StatedLaw) -> LawDecision | None:
+def _violated(path: Path, none: LawDecision, stated: StatedLaw) -> LawDecision | None:
     saved = read_violations(path)
     about = (saved.law.text, saved.model_sha256)
     if about != (none.law.text, none.model.sha256) or len(saved.cases) != 1:
@@ -340,10 +338,7 @@ def _violated(path: Path, none: LawDecision, plan: LawPlan, stated: StatedLaw) -
     layout = stated.question.layout
     for name, record in saved.cases[0].inputs.items():
         as_records([record], layout, name)  # refuses what is no record
-    closer = stated.closer
-    decided = closer.decided if isinstance(closer, NetworkCloser) else None
-    replay = CaseReplay(plan, none.model, stated.question, decided)
-    case = replay.case_of(saved.cases[0])
-    if case is None or not confirms(replay, stated)(case):
+    case = stated.replay.case_of(saved.cases[0])
+    if case is None or not stated.confirms(case):
         return None
-    return replace(none, answer=LawAnswer.VIOLATED, case=case, violation=replay.violation(case))
+    return replace(none, answer=LawAnswer.VIOLATED, case=case, violation=stated.replay.violation(case))

@@ -1,27 +1,32 @@
-"""Branch and bound for networks: a set is cut until all parts are closed or a case violates the law."""
+"""Searches for a proof or a violation: of networks by branch and bound, of trees in turn with draws."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from dokimos.checker.lemmas.zones import Cover, Cut, Options, Span, Zone
+from dokimos.checker.trees.leaves import TreeStatement
+from dokimos.core.errors import InvalidProof
 from dokimos.engine.condition_cases import undecided
+from dokimos.engine.tree_search import TreeSearch
 from dokimos.laws.proving.case_tables import CaseTables, Table
+from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of
+from dokimos.laws.proving.question import Confirms, Deadline, ExactCase, SearchEnd
 
-#: Zones that are processed together.
-_BATCH = 128
+Found = TypeVar("Found")
+#: What the answers call the searches.
+_ZONES, _PAIRS = "bounds on zones", "leaf pairs"
+#: Zones that are processed together, and how many cases of each are tried.
+_BATCH, _FEW = 128, 3
 #: How much more a cut counts if it decides a condition.
 _CONDITION = 1e6
-
-#: Whether a case certainly violates the law.
-Confirms = Callable[[ExactCase], bool]
 
 
 @dataclass
@@ -64,32 +69,19 @@ def search_networks(
     violation at a few of its cases, then halved along the variable that matters most in it. A set is left
     open if it is not decided within `most_zones` zones and `seconds_each` seconds of processor time.
     """
-    starts = list(zones) or [closer.question.zone]
-    limits = _Limits(most_zones, seconds_each)
-    return _NetworkSearch(closer, tables, confirms, seed, limits).run(starts, deadline)
+    rng = np.random.default_rng(seed)
+    search = _NetworkSearch(closer, tables, confirms, rng, most_zones, seconds_each)
+    return search.run(list(zones) or [closer.question.zone], deadline)
 
 
 @dataclass(frozen=True)
-class _Limits:
-    """The limits for one set."""
-
-    zones: int | None
-    seconds: float | None
-
-
 class _NetworkSearch:
-    def __init__(
-        self,
-        closer: NetworkCloser,
-        tables: CaseTables,
-        confirms: Confirms,
-        seed: int,
-        limits: _Limits,
-    ) -> None:
-        self._closer, self._tables, self._confirms = closer, tables, confirms
-        self._question: LawQuestion = closer.question
-        self._rng = np.random.default_rng(seed)
-        self._limits = limits
+    closer: NetworkCloser
+    tables: CaseTables
+    confirms: Confirms
+    rng: np.random.Generator
+    most_zones: int | None
+    seconds_each: float | None
 
     def run(self, zones: Sequence[Zone], deadline: Deadline) -> list[SearchEnd]:
         nodes = [_Node(zone, number) for number, zone in enumerate(zones)]
@@ -111,14 +103,13 @@ class _NetworkSearch:
         return [self._end(root) for root in roots]
 
     def _goes_on(self, root: _Root) -> bool:
-        limits = self._limits
-        over = (limits.zones is not None and root.zones >= limits.zones) or (
-            limits.seconds is not None and root.seconds >= limits.seconds
+        over = (self.most_zones is not None and root.zones >= self.most_zones) or (
+            self.seconds_each is not None and root.seconds >= self.seconds_each
         )
         return bool(root.open_ones) and root.case is None and not root.is_stuck and not over
 
     def _step(self, batch: list[_Node], roots: list[_Root]) -> None:
-        found = self._closer.examine([node.zone for node in batch])
+        found = self.closer.examine([node.zone for node in batch])
         open_ones: list[_Node] = []
         for node, is_closed in zip(batch, found.closed, strict=True):
             node.is_closed = bool(is_closed)
@@ -142,22 +133,23 @@ class _NetworkSearch:
         """The middle of each zone, and cases drawn from it."""
         if not nodes:
             return
-        cases = np.concatenate([_few_cases(node.zone, self._rng) for node in nodes])
+        few = [replace(self.tables, question=replace(self.tables.question, zone=n.zone)) for n in nodes]
+        cases = np.concatenate([_few_cases(each, self.rng) for each in few])
         owners = np.repeat([node.owner for node in nodes], len(cases) // len(nodes))
-        good = self._tables.admitted(cases)
+        good = self.tables.admitted(cases)
         cases, owners = cases[good], owners[good]
-        worth = self._tables.worth(cases)
+        worth = self.tables.worth(cases)
         for row in np.flatnonzero(worth >= 0):
             root = roots[owners[row]]
             if root.case is None:
-                case = self._tables.exact_case(cases[row])
-                if case in root.node.zone and self._confirms(case):
+                case = self.tables.exact_case(cases[row])
+                if case in root.node.zone and self.confirms(case):
                     root.case = case
 
     def _cut(self, zone: Zone, weight: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cut | None:
         """A cut of the variable that matters most; one that decides conditions counts for more."""
         worth = weight.copy()
-        for each in undecided(self._question.conditions, zone):
+        for each in undecided(self.closer.question.conditions, zone):
             if len(each.quantity.terms) == 1:
                 worth[each.quantity.terms[0][0]] *= _CONDITION
         for variable in np.argsort(-worth, kind="stable"):
@@ -174,22 +166,20 @@ class _NetworkSearch:
 
     def _end(self, root: _Root) -> SearchEnd:
         if root.case is not None:
-            return SearchEnd(case=root.case)
-        if root.open_ones:
-            return SearchEnd(share=share_of([node.zone for node in root.open_ones], root.node.zone))
-        return SearchEnd(cover=_cover(root.node))
+            return SearchEnd(_ZONES, case=root.case)
+        if not root.open_ones:
+            return SearchEnd(_ZONES, cover=_cover(root.node))
+        whole = root.node.zone.log_size
+        share = sum(math.exp(node.zone.log_size - whole) for node in root.open_ones)
+        return SearchEnd(_ZONES, share=min(1.0, share))
 
 
-def _few_cases(zone: Zone, rng: np.random.Generator, count: int = 3) -> Table:
-    made = np.zeros((count, len(zone.values)))
-    for number, values in enumerate(zone.values):
-        if isinstance(values, Options):
-            made[:, number] = rng.choice(sorted(values.left), count)
-        elif isinstance(values, Span):
+def _few_cases(tables: CaseTables, rng: np.random.Generator) -> Table:
+    """The middle of a zone, and cases drawn from it; of a choice, nothing is in the middle."""
+    made = tables.drawn(rng, _FEW)
+    for number, values in enumerate(tables.question.zone.values):
+        if isinstance(values, Span):
             made[0, number] = float(values.middle())
-            low, high = float(values.low), float(values.high)
-            drawn = low + rng.random(count - 1) * (high - low)
-            made[1:, number] = np.rint(drawn) if values.grid.value == "whole" else drawn
     return made
 
 
@@ -202,3 +192,61 @@ def _cover(root: _Node) -> Cover:
         if node.parts is not None:
             pending += [node.parts[1], node.parts[0]]
     return Cover(tuple(steps))
+
+
+# Trees: the search for a proof, in turn with draws that may violate the law
+
+
+class _Turns(Generic[Found]):
+    """Steps that are taken one at a time, and the CPU seconds that all of them, and the last one, took."""
+
+    def __init__(self, steps: Iterator[Found | None]) -> None:
+        self._steps = steps
+        self.used = self.last = 0.0
+        self.is_over = False
+
+    def next(self) -> Found | None:
+        """What the next step finds."""
+        begun = time.process_time()
+        try:
+            return next(self._steps)
+        except StopIteration:
+            self.is_over = True
+            return None
+        finally:
+            self.last = time.process_time() - begun
+            self.used += self.last
+
+
+def _readable(steps: Iterator[Found | None]) -> Iterator[Found | None]:
+    try:
+        yield from steps
+    except InvalidProof as problem:
+        raise Refusal(str(problem)) from None
+
+
+def search_trees(
+    statement: TreeStatement,
+    confirms: Confirms,
+    deadline: Deadline,
+    draws: Iterable[SearchEnd | None] = (),
+) -> SearchEnd:
+    """What decided, and how: a case that is confirmed, or a cover; or what share is open when time is up.
+
+    Neither draws nor the search go on where they would then have used more time than the other, as far as
+    one can tell from what their last step took. So both together take no more than about twice what the
+    faster one takes alone, however much time there is. Raises Refusal for trees that the checker does not
+    take.
+    """
+    search = TreeSearch(statement)
+    proving, trying = _Turns(_readable(search.run())), _Turns(iter(draws))
+    while not deadline.is_over and not proving.is_over:
+        if trying.is_over or proving.used + proving.last < trying.used + trying.last:
+            case = proving.next()
+            if case is not None and confirms(case):
+                return SearchEnd(_PAIRS, case=case)
+        else:
+            drawn = trying.next()
+            if drawn is not None:
+                return drawn
+    return SearchEnd(_PAIRS, cover=search.cover, share=search.share)
