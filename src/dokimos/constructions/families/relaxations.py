@@ -86,7 +86,7 @@ def _signed(extreme: Extreme, sign: int, sketch: Sketch) -> str:
 
 
 def _network(extreme: Extreme, sign: int, gate: Gate, bias: Fraction) -> bytes:
-    sketch = gate.sketch(extreme.shape, seed=0)
+    sketch = gate.sketch(extreme.shape, seed=0, opset=extreme.opset)
     return sketch.build(gate.attached(sketch, _signed(extreme, sign, sketch), 1, bias), 1)
 
 
@@ -94,7 +94,7 @@ def _highest(
     extreme: Extreme, sign: int, box: Box, rng: np.random.Generator
 ) -> tuple[Point, tuple[float, float]]:
     """The highest point that sampling finds, and the least and the largest value."""
-    sketch = Sketch(extreme.shape, seed=0)
+    sketch = Sketch(extreme.shape, seed=0, opset=extreme.opset)
     network = sketch.build(_signed(extreme, sign, sketch), 1)
     ends = [np.array([float(x) for x in end]) for end in (box.lower, box.upper)]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.constructions.operators.sketch import Sketch
+from dokimos.networks.writing.builder import OPSET
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -29,18 +30,19 @@ class Extreme:
     lower: float
     upper: float
     wire: Callable[[Sketch], str]
+    opset: int = OPSET
 
 
 _FOUND: list[Extreme] = []
 
 
 def _extreme(
-    name: str, op: str, about: str, size: int | tuple[int, ...], lower: float, upper: float
+    name: str, op: str, about: str, size: int | tuple[int, ...], lower: float, upper: float, **more: int
 ) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch], str]]:
     shape = (1, size) if isinstance(size, int) else size
 
     def register(wire: Callable[[Sketch], str]) -> Callable[[Sketch], str]:
-        _FOUND.append(Extreme(name, op, about, shape, lower, upper, wire))
+        _FOUND.append(Extreme(name, op, about, shape, lower, upper, wire, **more))
         return wire
 
     return register
@@ -229,6 +231,40 @@ def _(s: Sketch) -> str:
 def _(s: Sketch) -> str:
     taken = s("Gather", s("Relu", "X"), s.integers(2, 0, 2, 1, 2), axis=1)
     return s("Sub", _sum(s, taken, [0.5, 1.0, 0.5, 1.0, 0.5]), _sum(s, "X", [0.5, 0.25, 0.125]))
+
+
+# What language models are made of
+
+
+@_extreme("erf-tilted", "Erf", "Σ erf z − s·z, the extremes inside", 2, -2.0, 2.0)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Erf", "X"), [0.25, 0.375])
+
+
+@_extreme("gelu-tilted", "Gelu", "gelu z less a line, the least value inside", 2, -2.5, 1.5, opset=20)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Gelu", "X"), [0.125, 0.5])
+
+
+@_extreme("erf-tail", "Erf", "2¹² times 1 + erf z, from −3.25 to −2.25: small, and undone", 1, -3.25, -2.25)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Erf", "X"), [0.0625], [2.0**12], 2.0**12)
+
+
+@_extreme(
+    "layer-normalization",
+    "Sqrt",
+    "LayerNormalization written out, with epsilon 1/8, less a line",
+    3,
+    -1.0,
+    1.0,
+)
+def _(s: Sketch) -> str:
+    moved = s("Add", "X", s.weight([[-0.75, -1.25, 1.25]]))
+    away = s("Sub", moved, s("ReduceMean", moved, axes=[1]))
+    variance = s("ReduceMean", s("Mul", away, away), axes=[1])
+    normed = s("Div", away, s("Sqrt", s("Add", variance, s.weight([[0.125]]))))
+    return _tilted(s, normed, [-0.5, 0.0, 0.375], [-1.0, -0.25, 0.0])
 
 
 @_extreme("softmax-tilted", "Softmax", "an entry of a softmax less a line", 3, -1.5, 1.5)
