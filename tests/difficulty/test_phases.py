@@ -167,6 +167,7 @@ def sigmoid_slope(x: float) -> float:
 SLOPES = {
     "Sigmoid": sigmoid_slope,
     "Tanh": lambda x: 1 - math.tanh(x) ** 2,
+    "Erf": lambda x: 2 / math.sqrt(math.pi) * math.exp(-x * x),
     "Exp": math.exp,
     "Pow": lambda x: 3 * x**2,
 }

@@ -156,7 +156,9 @@ def test_steps_hold_between_floats_that_are_far_apart(name: str, start: float, c
             assert p * at + c <= value_at(NODES[name], at) <= q * at + d
 
 
-@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Pow 2", "Pow 3", "Pow -1", "Sin", "Cos"])
+@pytest.mark.parametrize(
+    "name", ["Sigmoid", "Tanh", "Erf", "Exp", "Pow 2", "Pow 3", "Pow -1", "Sin", "Cos"]
+)
 @pytest.mark.parametrize("part", ["lower_shift", "upper_shift"])
 def test_lines_moved_by_little_more_than_rounding_are_found_to_cross(name: str, part: str) -> None:
     rng = np.random.default_rng(11)
@@ -236,7 +238,9 @@ def test_the_usual_line_below_exp_is_positive() -> None:
     assert (found.lower_slope * x.lower + found.lower_shift > 0).all()
 
 
-@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Pow 2", "Pow 3", "Pow 0.5", "Sin", "Cos"])
+@pytest.mark.parametrize(
+    "name", ["Sigmoid", "Tanh", "Erf", "Exp", "Pow 2", "Pow 3", "Pow 0.5", "Sin", "Cos"]
+)
 def test_lines_of_a_narrow_interval_lose_rounding_only(name: str) -> None:
     node = NODES[name]
     rng = np.random.default_rng(3)
