@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -80,6 +81,7 @@ def points(rng: np.random.Generator, low: float, high: float, more: list[float])
 def nearest(node: Node, low: float, high: float, slope: float) -> list[float]:
     """Where f(x) − slope·x is least and greatest, by sampling floats and sampling again around these."""
     rough = {
+        "Erf": np.vectorize(math.erf),
         "Sigmoid": lambda t: 0.5 + 0.5 * np.tanh(0.5 * t),
         **dict.fromkeys(["Relu", "Sign", "Floor", "Truncate"], lambda t: t),
         "Pow": lambda t: np.power(t, node.attributes.get("exponent", 1.0)),
