@@ -54,10 +54,10 @@ def _sum(s: Sketch, tensor: str, weights: Any, bias: float = 0.0) -> str:
 
 
 def _tilted(s: Sketch, tensor: str, line: Any, factors: Any = None, bias: float = 0.0) -> str:
-    """Σ factors·tensor − line·X, both rows of the same width."""
-    size = len(line)
-    part = _sum(s, tensor, [1.0] * size if factors is None else factors, bias)
-    return s("Sub", part, _sum(s, "X", line))
+    """Σ factors·tensor − line·X, each as a row."""
+    row = (lambda name: name) if len(s.shape) == 2 else s.flat
+    part = _sum(s, row(tensor), [1.0] * len(line) if factors is None else factors, bias)
+    return s("Sub", part, _sum(s, row("X"), line))
 
 
 @_extreme("tanh-tilted", "Tanh", "Σ tanh z − s·z, the extremes inside", 2, -2.0, 2.0)
@@ -183,8 +183,8 @@ def _(s: Sketch) -> str:
     -1.0,
 )
 def _(s: Sketch) -> str:
-    pooled = s.flat(s("MaxPool", "X", kernel_shape=[1, 2], pads=[0, 1, 0, 1]))
-    return s("Sub", _sum(s, pooled, [0.25, 1.0, 1.0, 0.25]), _sum(s, s.flat("X"), [0.75, 0.5, 0.75]))
+    pooled = s("MaxPool", "X", kernel_shape=[1, 2], pads=[0, 1, 0, 1])
+    return _tilted(s, pooled, [0.75, 0.5, 0.75], [0.25, 1.0, 1.0, 0.25])
 
 
 @_extreme(
@@ -207,30 +207,20 @@ def _(s: Sketch) -> str:
         dilations=[1, 2],
         kernel_shape=[2, 2],
     )
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.5, 0.75, 0.25]),
-        _sum(s, s.flat("X"), [0.25, -0.25, 0.125, 0.5, 0.25, -0.125]),
-    )
+    return _tilted(s, s("Relu", found), [0.25, -0.25, 0.125, 0.5, 0.25, -0.125], [1.0, 0.5, 0.75, 0.25])
 
 
 @_extreme("conv-groups", "Conv", "two groups, then ReLU, less a line", (1, 2, 1, 3), -1.0, 1.0)
 def _(s: Sketch) -> str:
     kernel = s.weight([[[[1.0, -0.5]]], [[[-0.25, 0.75]]]])
     found = s("Conv", "X", kernel, s.weight([0.125, -0.25]), group=2, kernel_shape=[1, 2])
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.75, 0.5, 1.0]),
-        _sum(s, s.flat("X"), [0.25, 0.125, -0.25, 0.25, -0.125, 0.5]),
-    )
+    return _tilted(s, s("Relu", found), [0.25, 0.125, -0.25, 0.25, -0.125, 0.5], [1.0, 0.75, 0.5, 1.0])
 
 
 @_extreme("gather-repeats", "Gather", "an entry taken three times, then ReLU, less a line", 3, -1.0, 1.0)
 def _(s: Sketch) -> str:
     taken = s("Gather", s("Relu", "X"), s.integers(2, 0, 2, 1, 2), axis=1)
-    return s("Sub", _sum(s, taken, [0.5, 1.0, 0.5, 1.0, 0.5]), _sum(s, "X", [0.5, 0.25, 0.125]))
+    return _tilted(s, taken, [0.5, 0.25, 0.125], [0.5, 1.0, 0.5, 1.0, 0.5])
 
 
 # What language models are made of
@@ -269,7 +259,7 @@ def _(s: Sketch) -> str:
 
 @_extreme("softmax-tilted", "Softmax", "an entry of a softmax less a line", 3, -1.5, 1.5)
 def _(s: Sketch) -> str:
-    return s("Sub", _sum(s, s("Softmax", "X", axis=1), [2.0, 0.0, 0.5]), _sum(s, "X", [0.25, -0.125, 0.0]))
+    return _tilted(s, s("Softmax", "X", axis=1), [0.25, -0.125, 0.0], [2.0, 0.0, 0.5])
 
 
 @_extreme("batch-normalization", "BatchNormalization", "epsilon 0.5, then ReLU, less a line", 2, -1.0, 1.0)
@@ -353,12 +343,7 @@ def _(s: Sketch) -> str:
         pads=[0, 1, 0, 0],
         output_padding=[0, 1],
     )
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.5, 0.75, 0.25, 0.5, 1.0, 0.5]),
-        _sum(s, s.flat("X"), [0.5, 0.25, 0.375]),
-    )
+    return _tilted(s, s("Relu", found), [0.5, 0.25, 0.375], [1.0, 0.5, 0.75, 0.25, 0.5, 1.0, 0.5])
 
 
 @_extreme("resize-nearest", "Resize", "each entry twice, then ReLU, less a line", (1, 1, 1, 2), -1.0, 1.0)
@@ -372,8 +357,7 @@ def _(s: Sketch) -> str:
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
     )
-    flat = s.flat(s("Relu", wide))
-    return s("Sub", _sum(s, flat, [1.0, 0.5, -0.25, 0.75]), _sum(s, s.flat("X"), [0.75, 0.25]))
+    return _tilted(s, s("Relu", wide), [0.75, 0.25], [1.0, 0.5, -0.25, 0.75])
 
 
 @_extreme(

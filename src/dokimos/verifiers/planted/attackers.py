@@ -30,12 +30,7 @@ from dokimos.verifiers.planted.base import (
     violates,
 )
 from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
-from dokimos.verifiers.planted.misreadings import (
-    MISREAD_NETWORKS,
-    MISREAD_PROPERTIES,
-    NO_ARRAYS,
-    in_each,
-)
+from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES, NO_ARRAYS, in_each
 
 if TYPE_CHECKING:
     from dokimos.verifiers.planted.bounder import FloatBounds
