@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.api.counterexamples import Assessment, AttackedSuite, HideSettings
+    from dokimos.api.families import Assessment, AttackedSuite, HideSettings
 
 
 def hide(
@@ -100,7 +100,7 @@ def hide(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.api.counterexamples import HideSettings, parse_shape
+    from dokimos.api.families import HideSettings, parse_shape
     from dokimos.cli.output import listed, progress_bar
     from dokimos.core.errors import InputError
     from dokimos.core.readable import parse_seconds

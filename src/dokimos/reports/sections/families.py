@@ -13,8 +13,7 @@ from rich.text import Text
 
 from dokimos.core.readable import seconds
 from dokimos.core.tables import Column, TableRows, table
-from dokimos.difficulty.explain.observations import status_of
-from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.rows import Status, status_of
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.campaign_report import headline_of
 from dokimos.reports.findings import Findings, RunOutcome
