@@ -16,11 +16,11 @@ import numpy as np
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.core.errors import DokimosError
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.hunting.file_graph import FileGraph, NoChange, Values, read_graph
 from dokimos.hunting.random_networks import RANDOM
 from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Signature
