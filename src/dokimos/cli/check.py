@@ -93,22 +93,19 @@ def check(
 
 
 def _table(checked: Sequence[CheckedEntry]) -> Table:
-    from rich.table import Table
+    from dokimos.reports.terminal_tables import grid
 
     proven = [one for one in checked if one.is_proven]
-    table = Table(title=f"{len(proven)} of {len(checked)} labels proven", title_justify="left")
-    for column in ("family", "label", "proof"):
-        table.add_column(column)
-    for column in ("proven (reals)", "proven (float32)", "least float32 margin"):
-        table.add_column(column, justify="right")
     rows: dict[tuple[str, str, str], list[float | None]] = {}
     for one in proven:
         rows.setdefault((one.family, one.label, one.kind), []).append(one.float32_margin)
-    for (family, label, kind), margins in sorted(rows.items()):
+    cells = []
+    for key, margins in sorted(rows.items()):
         safe = [m for m in margins if m is not None]
-        least = f"{min(safe):.3g}" if safe else "-"
-        table.add_row(family, label, kind, str(len(margins)), str(len(safe)), least)
-    return table
+        cells.append((*key, len(margins), len(safe), f"{min(safe):.3g}" if safe else "-"))
+    counts = ("proven (reals)", "proven (float32)", "least float32 margin")
+    title = f"{len(proven)} of {len(checked)} labels proven"
+    return grid(("family", "label", "proof", *counts), cells, title=title, right=counts)
 
 
 # `dokimos label`: labels, with proofs, for instances that have none
@@ -164,24 +161,23 @@ def label(
 
 
 def _label_table(labelled: Sequence[LabelOutcome]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table()
-    for column in ("instance", "label", "proof", "found by"):
-        table.add_column(column, overflow="fold")
-    table.add_column("margin", justify="right")
-    for one in labelled:
-        margin = "-" if one.margin is None else f"{one.margin:.3g}"
-        cells = (one.name, one.label, one.kind, one.by or "already labelled", margin)
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    from dokimos.reports.terminal_tables import grid
+
+    rows = [
+        (one.name, one.label, one.kind, one.by or "already labelled", _short(one.margin, "-"))
+        for one in labelled
+    ]
+    return grid(("instance", "label", "proof", "found by", "margin"), rows, right=("margin",))
+
+
+def _short(number: float | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:.3g}"
 
 
 def _open_in_words(outcome: LabelOutcome) -> str:
     """Why an instance is open, and how close the search came to either answer."""
-    nearest = "unknown" if outcome.nearest is None else f"{outcome.nearest:.3g}"
-    bound = "unknown" if outcome.bound is None else f"{outcome.bound:.3g}"
+    nearest, bound = (_short(found, "unknown") for found in (outcome.nearest, outcome.bound))
     margins = f"least margin found {nearest}, proven to be above {bound} everywhere"
     return f"{outcome.name}: open ({margins}): {outcome.reason}"
 

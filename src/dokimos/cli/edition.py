@@ -97,19 +97,14 @@ def publish(
 
 
 def _shown(scored: ScoredEdition, as_json: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
+
+    from dokimos.reports.terminal_tables import grid
 
     with printout("edition score", as_json) as said:
         said.tables(scored.tables if as_json else ())
         for one in scored.tables:
             if one.rows:
-                drawn = Table(title=Text(one.name), title_justify="left")
-                for column in one.columns:
-                    drawn.add_column(column, overflow="fold")
-                for row in one.rows:
-                    drawn.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-                said.shown([drawn])
+                said.shown([grid(one.columns, one.rows, title=one.name)])
         if scored.judged.failed_labels:
             raise typer.Exit(2)
         if scored.judged.is_wrong_somewhere:
@@ -156,16 +151,12 @@ def find(
     as_json: Json = False,
 ) -> None:
     """List labels by what they are about."""
-    from rich.table import Table
-    from rich.text import Text
+
+    from dokimos.reports.terminal_tables import grid
 
     found = _found(database, sat, unsat, operators, years, benchmark)
     records = found.to_records()
-    shown = Table()
-    for name in records[0] if records else ():
-        shown.add_column(name, overflow="fold")
-    for record in records:
-        shown.add_row(*(Text("" if cell is None else str(cell)) for cell in record.values()))
+    shown = grid(records[0] if records else (), [record.values() for record in records])
     with printout("db find", as_json) as said:
         said.table("labels", records, shown if records else None)
         said.line(f"{len(records)} label{'s' * (len(records) != 1)}")

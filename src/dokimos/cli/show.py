@@ -207,23 +207,18 @@ def _answer_rows(shown: ShownInstance) -> Iterator[dict[str, object]]:
 
 
 def _answers(shown: ShownInstance) -> Table:
-    from rich.table import Table
-    from rich.text import Text
 
     from dokimos.core.readable import printable, seconds
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table(title="answers", title_justify="left")
-    for column in ("verifier", "answer", "verdict"):
-        table.add_column(column, overflow="fold")
-    table.add_column("seconds", justify="right")
-    table.add_column("why", overflow="fold")
+    rows = []
     for one in shown.judgements:
         run = one.record
         verdict = "unchecked" if one.verdict.is_unchecked else one.verdict.value
         name = f"{run.verifier} {run.verifier_version}"
-        cells = (name, run.answer.value, verdict, seconds(run.wall_seconds), printable(one.reason))
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+        rows.append((name, run.answer.value, verdict, seconds(run.wall_seconds), printable(one.reason)))
+    columns = ("verifier", "answer", "verdict", "seconds", "why")
+    return grid(columns, rows, title="answers", right=("seconds",))
 
 
 # `dokimos profile`: what makes instances hard

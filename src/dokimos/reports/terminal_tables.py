@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -29,6 +29,27 @@ _FRAMED, _PLAIN = (3, 1), (2, -2)
 #: A verifier's name up to this length is never broken.
 _NAME = 24
 _PARTS = re.compile(r"[^=/:_-]*[=/:_-]+|[^=/:_-]+|^$")
+
+
+def grid(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[object]] = (),
+    *,
+    title: str = "",
+    right: Collection[str] = (),
+) -> Table:
+    """A table of cells as they are: no text is read as markup. The columns in `right` are of numbers."""
+    drawn = Table(title=Text(title) if title else None, title_justify="left")
+    for name in columns:
+        drawn.add_column(Text(name), overflow="fold", justify="right" if name in right else "left")
+    for row in rows:
+        drawn.add_row(*as_cells(row))
+    return drawn
+
+
+def as_cells(row: Iterable[object]) -> Iterator[Text]:
+    """The cells of a row; None is empty."""
+    return (cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row)
 
 
 class VerifierName(Text):

@@ -43,7 +43,7 @@ from dokimos.reports.figures.frame import STATUS_SHAPES, Figure, Pair, Sheet, fi
 from dokimos.reports.figures.reason_figures import breaking, separation
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
-from dokimos.reports.terminal_tables import VerifierName
+from dokimos.reports.terminal_tables import VerifierName, grid
 
 # Where a knob of a family breaks verifiers, everything else being equal
 
@@ -143,14 +143,9 @@ def curves_worth_printing(curves: Sequence[BreakingCurve]) -> list[BreakingCurve
 
 def curve_table(curves: Sequence[BreakingCurve]) -> Table:
     """A line for each curve, for the terminal."""
-    table = Table()
-    table.add_column("family", overflow="fold")
-    table.add_column("knob", overflow="fold")
-    table.add_column("breaks at", justify="right")
-    table.add_column("value: seconds, or what happened")
-    for curve in curves:
-        table.add_row(Text(curve.family), Text(curve.knob), _breaking(curve), _points(curve))
-    return table
+    rows = [(curve.family, curve.knob, _breaking(curve), _points(curve)) for curve in curves]
+    columns = ("family", "knob", "breaks at", "value: seconds, or what happened")
+    return grid(columns, rows, right=("breaks at",))
 
 
 def _breaking(curve: BreakingCurve) -> Text:
@@ -280,12 +275,9 @@ def _title(text: str) -> Text:
 
 def _overview(accounts: Sequence[Account]) -> Table:
     """A line for each verifier."""
-    table = Table()
-    table.add_column("verifier", overflow="fold")
     shown = [status for status in Status if any(account.counts[status] for account in accounts)]
-    for status in shown:
-        table.add_column(status.value, justify="right")
-    table.add_column("what separates its timeouts")
+    counted = [status.value for status in shown]
+    table = grid(("verifier", *counted, "what separates its timeouts"), right=counted)
     for account in accounts:
         best = best_separation(account.separations)
         causes = dict.fromkeys(symbol(axis.component) for axis in account.axes if axis.causes)
@@ -323,9 +315,8 @@ def _about_components(account: Account) -> list[str]:
 
 
 def _separation_table(rows: Sequence[Separation]) -> Table:
-    table = Table()
-    for name in ("component", "AUC", "95 % interval", "p", "families", "pooled", "in words"):
-        table.add_column(name, justify="left" if name in ("component", "in words") else "right")
+    numbers = ("AUC", "95 % interval", "p", "families", "pooled")
+    table = grid(("component", *numbers, "in words"), right=numbers)
     for row in rows:
         known = row.auc is not None and row.low is not None
         table.add_row(
