@@ -15,7 +15,7 @@ from dokimos.constructions.families.ops import corners
 from dokimos.constructions.operators.extremes import EXTREMES, Extreme
 from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
 from dokimos.constructions.robustness import BOUND_BITS, at_least, unsafe_where
-from dokimos.runtimes.sessions import replay
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.suites.vnnlib.model import Box, Point
 
 #: The ends of the box are moved by up to this many sixty-fourths, so that no two draws are the same.
