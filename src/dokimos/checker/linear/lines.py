@@ -20,17 +20,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Node
 from dokimos.networks.semantics import outward
 from dokimos.networks.semantics.interval import unfit
-from dokimos.networks.semantics.outward import (
-    Floats,
-    Interval,
-    add,
-    multiply,
-    negate,
-    point,
-    subtract,
-    up,
-    widen,
-)
+from dokimos.networks.semantics.outward import Floats, Interval, add, multiply, negate, point, subtract, up
 
 Flags = NDArray[np.bool_]
 
@@ -268,7 +258,7 @@ _TANH = _Curve(
 )
 _rough_erf = np.frompyfunc(math.erf, 1, 1)
 #: An enclosure of 2/√π.
-_ERF_AT_0 = widen(np.array(1.1283791670955126), np.array(1.1283791670955126))
+_ERF_AT_0 = outward.widen(np.array(1.1283791670955126), np.array(1.1283791670955126))
 _ERF = _Curve(
     outward.erf,
     lambda x: multiply(_ERF_AT_0, outward.exp(negate(multiply(point(x), point(x))))),

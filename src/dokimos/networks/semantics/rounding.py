@@ -45,13 +45,10 @@ from dokimos.networks.semantics.outward import (
     dot_rounding,
     gamma,
     infinite_beyond,
-    multiply,
-    negate,
     point,
     safe,
     safe_product,
     square_root,
-    up,
 )
 from dokimos.networks.semantics.propagation import Rule, propagate, window_counts
 
@@ -295,8 +292,8 @@ def _erf(step: RoundedNode) -> Floats:
     """The derivative 2/√π·e^(−x²) is greatest where |x| is least; 2/√π < 1.12838."""
     x = step[0]
     least = point(x.floats.mignitude)
-    slope = 1.12838 * outward.exp(negate(multiply(least, least))).upper
-    return np.where(x.error > 0, up(slope * x.error), 0.0) + step.ulps * step.format.ulp + TINY
+    slope = 1.12838 * outward.exp(outward.negate(outward.multiply(least, least))).upper
+    return np.where(x.error > 0, outward.up(slope * x.error), 0.0) + step.ulps * step.format.ulp + TINY
 
 
 def _sigmoid(step: RoundedNode) -> Floats:
