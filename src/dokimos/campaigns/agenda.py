@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Job
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 
 
 @dataclass

@@ -12,6 +12,7 @@ missing; each problem is logged in one sentence.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -170,3 +171,18 @@ def provider_of(point: EntryPoint) -> Provider:
     if point.dist is None:
         return Provider(point.module, "of unknown version")
     return Provider(point.dist.name, point.dist.version)
+
+
+def packages_missing(needs: str, extra: str, *, of: str = "dokimos") -> InputError:
+    """The error where packages of an extra of `of` are missing; `needs` says what needs what.
+
+    It names the packages, not `dokimos[extra]`: an index may have no Dokimos, or another one.
+    """
+    from importlib.metadata import PackageNotFoundError, requires  # it takes a while to load
+
+    try:
+        listed = [line.partition(";") for line in requires(of) or ()]
+    except PackageNotFoundError:  # it runs from its folder, without having been installed
+        listed = []
+    named = [name.strip() for name, _, when in listed if when.endswith(f"extra == '{extra}'")]
+    return InputError(f"{needs}; install it with: pip install {shlex.join(named or [f'.[{extra}]'])}")

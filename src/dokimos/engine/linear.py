@@ -23,7 +23,7 @@ from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
+from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property, nearest_point
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from dokimos.campaigns.journal import RunRecord, read_fraction
 from dokimos.campaigns.manifest import Manifest, PublishedSource, read_manifest, require_what_was_run
 from dokimos.campaigns.state import Glance, State, glance
 from dokimos.core import strict_json
+from dokimos.core.conversion import convert
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import append_line, code_key, home
 from dokimos.core.parallel import each
@@ -167,7 +168,7 @@ def _light(record: RunRecord) -> RunRecord:
 def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, ...] | None:
     """The judgements that were kept; None if they are not of these runs, or cannot be read."""
     try:
-        found = strict_json.convert(
+        found = convert(
             documents,
             tuple[Judgement, ...],
             file=_WHAT,

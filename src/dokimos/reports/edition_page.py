@@ -25,7 +25,7 @@ from dokimos.reports.edition_tables import (
 from dokimos.reports.figures.frame import Figure
 from dokimos.reports.layout.render import PageHead, Tile, Tone, figure_style, render
 from dokimos.reports.page import asset
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 
 _TITLES = {
     "ranking": "Ranking",

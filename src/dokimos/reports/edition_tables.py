@@ -16,7 +16,7 @@ from dokimos.judging.verdicts import Judgement
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.figures.curves import CactusSeries, TimePair, cactus, scatter
 from dokimos.reports.figures.frame import Figure, file_name
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 
 #: Times closer than this, in seconds, are equal.
 _SAME_SECONDS = 0.2

@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.registry import did_you_mean
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
 from dokimos.verifiers.result_file import refusal
 

@@ -11,7 +11,7 @@ from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.reports.sections.knob_curves import CURVES_PRINTED
 from dokimos.reports.sections.reasons import explanation_lines
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 QUICK = Resampling(resamples=200)

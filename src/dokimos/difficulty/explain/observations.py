@@ -9,8 +9,8 @@ from statistics import median
 
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts, Profile
-from dokimos.suites.instance import Answer
 from dokimos.verifiers.catalogue import styles_of
 from dokimos.verifiers.execution.limits import Termination
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.core.errors import DokimosError, packages_missing
+from dokimos.core.errors import DokimosError
+from dokimos.core.plugins import packages_missing
 from dokimos.judging.audit.file_rules import LintRule, Remark
 from dokimos.judging.audit.subjects import InstancePair, PublishedCategory, PublishedRuns
 from dokimos.judging.written_points import WitnessQuality, witness_quality
@@ -16,8 +17,9 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
 from dokimos.runtimes.cross_check import cross_check
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import LintSeverity
-from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth, sha256
+from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
 from dokimos.suites.vnnlib.model import Box, Linear, Property, nearest_point
 from dokimos.suites.vnnlib.violation import violation_at
 

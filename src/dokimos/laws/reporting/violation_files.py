@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
+from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
@@ -228,7 +229,7 @@ def read_violations(path: Path) -> SavedViolations:
     wanted = "is not a file of violations that `dokimos law test` wrote"
     is_old = isinstance(document, dict) and document.get("version") == _OLD_VERSION
     expect_format(document, FORMAT, _OLD_VERSION if is_old else _VERSION, file=path, otherwise=wanted)
-    form = strict_json.convert(document, _ResultForm, file=path, what="a file of violations")
+    form = convert(document, _ResultForm, file=path, what="a file of violations")
     law = parse_law(form.law.text, name=form.law.file)
     folder = path.absolute().parent
     return SavedViolations(

@@ -16,7 +16,8 @@ from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings, Known
 from dokimos.reports.sections.base import Section
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 FAMILY = "ops"
 

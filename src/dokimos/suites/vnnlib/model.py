@@ -14,6 +14,9 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 
+from dokimos.core.errors import InputError
+from dokimos.networks.graph import Network
+
 Point = tuple[Fraction, ...]
 Terms = tuple[tuple[int, Fraction], ...]
 
@@ -154,6 +157,20 @@ class Property:
             tuple(x) in case.box
             and any(all(c.holds(x, y) for c in conjunction) for conjunction in case.any_of)
             for case in self.cases
+        )
+
+
+def require_fit(network: Network, property: Property) -> None:
+    """Refuse a property of several networks or with products, or one whose sizes are not the network's."""
+    if len(property.networks) != 1:
+        raise InputError("the property is about several networks; only one can be evaluated here")
+    if property.products:
+        raise InputError("the property multiplies variables; only linear constraints can be evaluated here")
+    sizes = (property.input_size, property.output_size)
+    if sizes != (network.input_size, network.output_size):
+        raise InputError(
+            f"the property has {sizes[0]} inputs and {sizes[1]} outputs, "
+            f"the network {network.input_size} and {network.output_size}"
         )
 
 

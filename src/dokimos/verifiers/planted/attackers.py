@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dokimos.networks.graph import Network, Node
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Property
 from dokimos.verifiers.adapters.built_in import ATTACKING

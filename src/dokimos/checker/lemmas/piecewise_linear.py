@@ -25,6 +25,7 @@ from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import rational
 from dokimos.networks.semantics.outward import TINY, Rounded, dot_rounding
 from dokimos.networks.semantics.propagation import REARRANGE, concat, pad, propagate, window_rows, windows
+from dokimos.suites.vnnlib.model import Box, Linear
 
 # Sparse affine expressions with exact coefficients, over numbered variables
 
@@ -467,3 +468,26 @@ def piecewise_linear(network: Network, *, rounding: Mapping[str, Rounded] | None
         noise=MappingProxyType(translation.noise),
         outputs=tuple(_expressions(values[network.output]).flat),
     )
+
+
+# A constraint of the property as an expression over the network's variables
+
+
+def objective(form: PiecewiseLinear, constraint: Linear) -> AffineExpression:
+    """left side − bound: what a proof of `unsat` shows to be positive on the whole box."""
+    return combine(
+        [
+            *((c, variable(i)) for i, c in constraint.inputs),
+            *((d, form.outputs[j]) for j, d in constraint.outputs),
+        ],
+        -constraint.bound,
+    )
+
+
+def ranges(form: PiecewiseLinear, box: Box) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+    """The lower and upper ends of all variables that are free: the inputs and the noise."""
+    lower = dict(enumerate(box.lower))
+    upper = dict(enumerate(box.upper))
+    for number, bound in form.noise.items():
+        lower[number], upper[number] = -bound, bound
+    return lower, upper
