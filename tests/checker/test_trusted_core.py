@@ -39,14 +39,14 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 8672
+MOST_LINES_IN_ALL = 8483
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 5250
-#: Beside the core: what the label of a network that resamples (Resize, Upsample) needs, too.
-RESAMPLING = "dokimos.networks.reading.resampling"
-MOST_LINES_FOR_RESAMPLING = 141
+MOST_LINES_FOR_ONE_KIND = 5299
+#: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
+UPSAMPLING = "dokimos.networks.reading.upsampling"
+MOST_LINES_FOR_UPSAMPLING = 215
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
@@ -209,15 +209,15 @@ def test_what_laws_on_trees_add_is_no_larger_than_it_was() -> None:
     assert sum(map(lines_of_code, added)) <= MOST_LINES_FOR_TREES
 
 
-def test_what_resampling_adds_is_no_larger_than_it_was() -> None:
-    added = closure([RESAMPLING]) - whole_core()
-    print(f"\nWhat networks that resample add, in lines of code:\n{listing(added)}")
-    assert added == {RESAMPLING}
-    assert sum(map(lines_of_code, added)) <= MOST_LINES_FOR_RESAMPLING
+def test_what_upsampling_adds_is_no_larger_than_it_was() -> None:
+    added = closure([UPSAMPLING]) - whole_core()
+    print(f"\nWhat networks that upsample add, in lines of code:\n{listing(added)}")
+    assert added == {UPSAMPLING}
+    assert sum(map(lines_of_code, added)) <= MOST_LINES_FOR_UPSAMPLING
 
 
 def test_the_core_imports_nothing_that_must_not_be_trusted() -> None:
-    every = closure([*checker_modules(), RESAMPLING])
+    every = closure([*checker_modules(), UPSAMPLING])
     assert [name for name in sorted(every) if name.startswith(FORBIDDEN)] == []
 
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.registry import Registry, unknown_name
+from dokimos.core.readable import unknown_name
+from dokimos.core.registry import Registry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -78,13 +79,16 @@ class PluggableRegistry(Registry[T]):
         """The names that installed packages add."""
         return tuple(self._plugins())
 
+    def _unknown(self, name: str) -> InputError:
+        return unknown_name(self._kind, name, list(self))
+
     def provider(self, name: str) -> Provider:
         """The package that `name` comes from."""
         points = self._plugins()
         if name in points:
             return provider_of(points[name])
         if name not in self:
-            raise unknown_name(self._kind, name, list(self))
+            raise self._unknown(name)
         return DOKIMOS
 
     def items(self) -> Iterator[tuple[str, T]]:

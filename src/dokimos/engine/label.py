@@ -20,7 +20,8 @@ from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
-from dokimos.suites.vnnlib.model import Point, Property, nearest_point, require_fit
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Point, Property, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
 #: The attacks, each ten times as hard as the one before, as long as there is time.

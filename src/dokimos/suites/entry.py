@@ -181,7 +181,7 @@ def read_content(path: Path) -> bytes:
     except (FileNotFoundError, ValueError):
         raise MissingFile(path, "there is no such file") from None
     except OSError as error:
-        raise UnreadableFile(path, error.strerror or "cannot be read") from None
+        raise UnreadableFile(path, f"it cannot be read ({error.strerror})") from None
     if content.startswith(_LFS) and len(content) < _LFS_BYTES:
         said = " ".join(content.decode("utf-8", "replace").split()[2:])
         raise MissingFile(path, f"Git LFS has left a pointer in its place ({said}); run `git lfs pull`")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.outward import TINY, Rounded, dot_rounding
 from dokimos.networks.semantics.propagation import REARRANGE, concat, pad, propagate, window_rows, windows
 from dokimos.suites.vnnlib.model import Box, Linear
@@ -391,11 +391,8 @@ def _names(rows: Array) -> list[list[int]] | None:
 
 def _magnitudes(sizes: Array, weights: Array, bias: Array) -> list[list[Fraction]]:
     """|bias_m| + Σ_k |weights[k, m]|·sizes[r, k], exactly."""
-    seen, factors, added = (rational.lift(abs(x)) for x in (sizes, weights, bias))
-    scale = seen.denominator * factors.denominator
-    products = rational.product(seen.numerators, factors.numerators)
-    constants = added.fractions()
-    return [[Fraction(n, scale) + c for n, c in zip(row, constants, strict=True)] for row in products]
+    seen, factors, added = (ball.exactly(abs(x)) for x in (sizes, weights, bias))
+    return [[ball.fraction(value) for value in row] for row in ball.product(seen, factors) + added]
 
 
 def _above(value: Fraction) -> float:

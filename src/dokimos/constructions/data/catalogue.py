@@ -28,7 +28,7 @@ from dokimos.constructions.data.data_set import (
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.plugins import packages_missing
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.core.tables import arrays_in
 from dokimos.networks.semantics.outward import Floats
 from dokimos.suites.entry import read_vnnlib_file

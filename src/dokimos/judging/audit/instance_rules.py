@@ -20,7 +20,8 @@ from dokimos.runtimes.cross_check import cross_check
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import LintSeverity
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
-from dokimos.suites.vnnlib.model import Box, Linear, Property, nearest_point
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Box, Linear, Property
 from dokimos.suites.vnnlib.violation import violation_at
 
 #: What takes about a second: the numbers of points and of descent steps, and the total work.

@@ -31,7 +31,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 #: Operators whose rules stand beside the core: only a network that has one of them needs their module.
-_RESAMPLING, _OF_RESAMPLING = frozenset({"Resize", "Upsample"}), "dokimos.networks.reading.resampling"
+_BESIDE, _UPSAMPLING = ("ConvTranspose", "Resize", "Upsample"), "dokimos.networks.reading.upsampling"
 #: Attributes without effect on inference, or on the one output that is read.
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -196,8 +196,7 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
     )
     _refuse_left_out(call)
     if not fold(lowering, call):
-        resamples = call.op in _RESAMPLING
-        rule = (import_module(_OF_RESAMPLING).RULES if resamples else _RULES).get(call.op)
+        rule = (import_module(_UPSAMPLING).RULES if call.op in _BESIDE else _RULES).get(call.op)
         if rule is None:
             call.refuse("it is not one of the operators that Dokimos supports.")
         rule(lowering, call)
@@ -238,7 +237,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> list[_Typ
     for name in filter(None, node.input):
         array = lowering.value(name)
         types[name] = _type_of(lowering.kind(name), lowering.shape(name))
-        if array is not None and (array.dtype.kind in "iub" or node.op_type in _RESAMPLING):
+        if array is not None and (array.dtype.kind in "iub" or node.op_type in _BESIDE):
             data[name] = numpy_helper.from_array(array, name)
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")

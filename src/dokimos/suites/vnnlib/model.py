@@ -7,7 +7,7 @@ stay linear. All numbers are exactly the decimals in the file, as rationals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -172,13 +172,3 @@ def require_fit(network: Network, property: Property) -> None:
             f"the property has {sizes[0]} inputs and {sizes[1]} outputs, "
             f"the network {network.input_size} and {network.output_size}"
         )
-
-
-# The point of a box that is nearest to a given point
-
-
-def nearest_point(values: Iterable[float | Fraction], box: Box) -> Point:
-    """The point of the box, which is not empty, that is nearest to these finite numbers, exactly."""
-    return tuple(
-        min(max(Fraction(x), low), high) for x, low, high in zip(values, box.lower, box.upper, strict=True)
-    )
