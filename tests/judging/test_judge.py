@@ -21,7 +21,7 @@ from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Termination
-from tests.runtimes.test_cross_check import leaky, misread, slope_of_zero
+from tests.engine.runtimes.test_cross_check import leaky, misread, slope_of_zero
 from tests.scripting import StubInstance, at_least, believed, instance
 
 F = Fraction

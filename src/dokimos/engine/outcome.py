@@ -13,7 +13,7 @@ from dokimos.checker.base import CertificateKind, Proven
 from dokimos.checker.check import prove
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.registry import Registry
-from dokimos.runtimes.cross_check import require_agreement
+from dokimos.engine.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import DEFAULT_ULPS, Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Point
 
