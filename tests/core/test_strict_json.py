@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.typed_values import convert
 
 
 class Colour(Enum):

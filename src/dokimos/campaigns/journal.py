@@ -25,12 +25,12 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import sync_folder
 from dokimos.core.paths import contained
 from dokimos.core.strict_json import MOST_BYTES
+from dokimos.core.typed_values import convert
 from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Limits, Termination

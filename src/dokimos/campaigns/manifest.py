@@ -16,11 +16,11 @@ from dokimos.campaigns.journal import Seconds
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.paths import contained, read_regular
+from dokimos.core.typed_values import convert
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import instances_table, read_suite_file
 from dokimos.suites.instance import sha256

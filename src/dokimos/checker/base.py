@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import Meta, Struct
 
-from dokimos.core.conversion import convert
 from dokimos.core.errors import InvalidProof, UnsupportedOp, about
+from dokimos.core.typed_values import convert
 from dokimos.networks.graph import Network
 from dokimos.suites.instance import DEFAULT_ULPS, Label
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property

@@ -16,8 +16,8 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from dokimos.core.conversion import Hooks, convert
 from dokimos.core.errors import Place, UnreadableFile
+from dokimos.core.typed_values import Hooks, convert
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from msgspec import Meta
 
 from dokimos.campaigns.journal import Seconds
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import cannot_write, only_one, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.judging.verdicts import Verdict
 
 _log = logging.getLogger("dokimos")

@@ -17,11 +17,11 @@ from dokimos.campaigns.journal import RunRecord, read_fraction
 from dokimos.campaigns.manifest import Manifest, PublishedSource, read_manifest, require_what_was_run
 from dokimos.campaigns.state import Glance, State, glance
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import append_line, code_key, home
 from dokimos.core.parallel import each
 from dokimos.core.readable import Brief
+from dokimos.core.typed_values import convert
 from dokimos.judging.judge_instances import (
     JudgedInstance,
     certificates,

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.paths import contained, read_regular
+from dokimos.core.typed_values import convert
 from dokimos.suites.entry import SuiteEntry, TruthForm, read_form, read_text
 from dokimos.suites.folder import Suite
 from dokimos.suites.instance import Label, Semantics

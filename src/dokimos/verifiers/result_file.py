@@ -22,9 +22,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.paths import read_regular
+from dokimos.core.typed_values import convert
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.base import log_tail

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 
 FORMAT = "dokimos-guided-training"
 _VERSION = 1

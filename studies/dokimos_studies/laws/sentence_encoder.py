@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.data.packages import WheelFile
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
+from dokimos.core.typed_values import convert
 from dokimos.networks.writing.builder import GraphBuilder, InputType
 from dokimos_studies.laws.tokenizer import WordPiece
 

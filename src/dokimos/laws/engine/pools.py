@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.tables import array_in
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import is_table, rows_of
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Layout

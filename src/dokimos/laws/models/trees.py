@@ -11,9 +11,9 @@ from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.typed_values import convert
 
 #: How many pairs of a record and a tree are walked at a time, so that temporary arrays fit in a cache.
 _PAIRS = 2**15

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dokimos import __version__
 from dokimos.checker.lemmas.zones import Cover, Cut, Number, Zone, exact
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import expect_format
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import domain_file, load_domain
 from dokimos.laws.engine.law_plan import LawPlan

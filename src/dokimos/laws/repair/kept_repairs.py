@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.law_sources import DomainSource, LawSource, law_domain, laws_in
 from dokimos.laws.models.lookup import as_domain_model

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from dokimos import __version__
 from dokimos.core import strict_json
-from dokimos.core.conversion import convert
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.laws.engine.confirmation import SavedViolations
 from dokimos.laws.engine.law_case import LawCase, as_record, from_json, to_json
 from dokimos.laws.engine.law_plan import LawPlan
