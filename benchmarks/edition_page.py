@@ -19,7 +19,8 @@ from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.edition_page import EditionFindings, site
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Termination
 
 RULES = ("vnncomp2026", "exact")

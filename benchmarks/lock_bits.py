@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dokimos
 from dokimos.judging.verdicts import Verdict
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 
 
 def row(bits: int, options: argparse.Namespace) -> str:

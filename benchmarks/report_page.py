@@ -24,8 +24,9 @@ from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, tail_length
 from dokimos.reports.findings import Findings
 from dokimos.reports.page import write_page
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS, Facts, Measurement, Profile, ProfileSettings
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Limits, Termination
 
 LIMITS = Limits(wall_seconds=60)

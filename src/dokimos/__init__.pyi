@@ -99,11 +99,11 @@ from dokimos.laws.proving.results import VerifySettings as VerifySettings
 from dokimos.laws.repair.repair import RepairSettings as RepairSettings
 from dokimos.networks.graph import Network as Network
 from dokimos.reports.campaign_report import CampaignReport as CampaignReport
+from dokimos.suites.answers import Answer as Answer
 from dokimos.suites.card import ReleaseSettings as ReleaseSettings
 from dokimos.suites.entry import SuiteEntry as SuiteEntry
 from dokimos.suites.facts import ProfileSettings as ProfileSettings
 from dokimos.suites.folder import Suite as Suite
-from dokimos.suites.instance import Answer as Answer
 from dokimos.suites.instance import Instance as Instance
 from dokimos.suites.instance import Label as Label
 from dokimos.suites.instance import Truth as Truth

@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from dokimos.core.errors import DokimosError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 
 #: The module of each command, which has a function `main`, and what it makes.
 COMMANDS = {

@@ -26,9 +26,10 @@ import numpy as np
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of, make_knobs
 from dokimos.constructions.recipes import Draw, Recipe, with_seeds
-from dokimos.core.errors import ConstructionFailed, InputError, packages_missing
+from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.core.plugins import packages_missing
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, symbol
 from dokimos.difficulty.inspection import Floats, Inspection
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -16,8 +16,9 @@ from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.interval import INTERVAL_RULES
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Termination
 from dokimos.verifiers.planted.attackers import Attacker, attacking
 from dokimos.verifiers.planted.base import PlantedVerifier, Task, answer_to, attacked, task_for

@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.difficulty.components import symbol
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.facts import COMPONENTS, FOLDER, Profile, load_profile

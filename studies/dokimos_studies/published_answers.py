@@ -27,8 +27,8 @@ from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance, penalty_rows
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import instance_names
-from dokimos.suites.instance import Answer
 
 PAGE = Path(__file__).parents[1] / "results" / "vnncomp2025.md"
 INTRODUCTION = """\

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import highspy
 import numpy as np
 
-from dokimos.core.errors import UnsupportedOp
-from dokimos.difficulty.components.five_components import Component
-from dokimos.engine.relu_relaxation import INFINITE, quiet_solver
-from dokimos.networks.semantics.outward import Floats
-from dokimos.networks.semantics.piecewise_linear import (
+from dokimos.checker.lemmas.piecewise_linear import (
     AffineExpression,
     PiecewiseLinear,
     combine,
     piecewise_linear,
 )
+from dokimos.core.errors import UnsupportedOp
+from dokimos.difficulty.components.five_components import Component
+from dokimos.engine.relu_relaxation import INFINITE, quiet_solver
+from dokimos.networks.semantics.outward import Floats
 from dokimos.suites.facts import Measurement
 from dokimos.suites.vnnlib.model import Box, Point
 

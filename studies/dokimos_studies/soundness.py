@@ -22,8 +22,8 @@ from dokimos.constructions.hiding.plants import HideSettings, soundness_settings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import HIDE_REPORT
-from dokimos.suites.instance import Answer
 
 
 @dataclass(frozen=True)

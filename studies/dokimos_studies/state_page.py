@@ -21,7 +21,7 @@ from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.support import support_rows
 from dokimos.reports.sections.wrong_answers import WrongAnswers
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Termination
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)

@@ -13,7 +13,7 @@ import dokimos
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError
 from dokimos.core.progress import ProgressUpdate
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.scripting import script
 

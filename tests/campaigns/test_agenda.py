@@ -16,7 +16,7 @@ from dokimos.campaigns.manifest import read_manifest
 from dokimos.campaigns.plan import Agenda, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from tests.difficulty.explain.sample import record
 from tests.scripting import StubInstance, at_least, instance, script

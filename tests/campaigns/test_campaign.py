@@ -22,7 +22,7 @@ from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, r
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.adapters.marabou import Marabou
 from dokimos.verifiers.base import Invocation, Query, Verifier

@@ -19,7 +19,7 @@ from dokimos.campaigns.journal import (
     to_event,
 )
 from dokimos.core.errors import UnreadableFile
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Termination
 from tests.json_mutants import mutants
 

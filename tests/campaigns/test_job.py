@@ -10,7 +10,7 @@ import pytest
 from dokimos.campaigns.job import JobTask, perform
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Tool
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
 

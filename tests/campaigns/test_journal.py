@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dokimos.campaigns.journal import Journal, RunRecord, read_history, read_journal
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Termination
 
 RECORD = RunRecord(

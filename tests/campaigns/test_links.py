@@ -15,7 +15,7 @@ from dokimos.campaigns.job import _keep, log_path, remove_folder
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find
 from dokimos.verifiers.execution.usage import BoundedLog

@@ -14,7 +14,7 @@ from dokimos.campaigns.journal import Journal, read_history
 from dokimos.campaigns.manifest import read_manifest
 from dokimos.campaigns.state import Glance, State, duration, glance, seconds_left
 from dokimos.core.errors import UnreadableFile
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 RECORDS = tuple(record(f"i{k}", Answer.SAT, seconds=k + 1) for k in range(8))

@@ -13,7 +13,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.catalogue import find, styles_of
 from tests.scripting import StubInstance, at_least, instance, script

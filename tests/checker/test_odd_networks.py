@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dokimos.checker import check, prove
+from dokimos.checker.lemmas.piecewise_linear import piecewise_linear
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import TINY
-from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Certificate, Instance, Label
 from tests.checker.files import instance_of, lines, model, question, stated

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.cli.conftest import Dokimos
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.judging.unlabelled import unlabelled_campaigns

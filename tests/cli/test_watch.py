@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.journal import Journal
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.cli.conftest import Dokimos
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.scripting import believed

@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from dokimos.core.errors import DokimosError
-from dokimos.core.inputs import allowed_bytes, reading_at_most
+from dokimos.core.inputs import ALLOWED
 from dokimos.core.parallel import each
+from dokimos.core.paths import reading_at_most
 
 
 def _double(number: int) -> int:
@@ -38,7 +39,7 @@ def _killed_at_three(number: int) -> int:
 
 
 def _most(_: int) -> int:
-    return allowed_bytes()
+    return ALLOWED.get()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -10,6 +10,7 @@ import pytest
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.typed_values import convert
 
 
 class Colour(Enum):
@@ -119,5 +120,5 @@ def test_a_name_with_line_breaks_leaves_the_message_in_one_line() -> None:
         known: int = 0
 
     with pytest.raises(UnreadableFile, match="unknown field `first second`; this is not one") as caught:
-        strict_json.convert({"first\nsecond": 1}, Strict, file="f.json", what="one")
+        convert({"first\nsecond": 1}, Strict, file="f.json", what="one")
     assert "\n" not in str(caught.value)

@@ -10,11 +10,9 @@ import pytest
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.inspection import Inspection
 from dokimos.difficulty.lower_bounds import CrownBound
-from dokimos.networks.reading.onnx_file import read_onnx_file
-from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.entry import SuiteEntry, read_onnx_file, read_vnnlib_file
 from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.folder import read_suite
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from tests.shared import SHARED
 
 PUBLISHED = SHARED / "2021"

@@ -53,8 +53,18 @@ from dokimos.laws.language.templates import first_laws
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
-from dokimos.suites.entry import SuiteEntry, TruthForm, load_truth, read_content, read_form, read_text
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.answers import Answer
+from dokimos.suites.entry import (
+    SuiteEntry,
+    TruthForm,
+    load_truth,
+    read_content,
+    read_form,
+    read_onnx_file,
+    read_text,
+    read_vnnlib_file,
+)
 from dokimos.suites.facts import (
     COMPONENTS,
     Measurement,
@@ -65,10 +75,10 @@ from dokimos.suites.facts import (
     read_facts,
 )
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer, Instance, Label, Truth, sha256
+from dokimos.suites.instance import Instance, Label, Truth, sha256
 from dokimos.suites.suite_files import InstanceFiles, dump_truth, store_files, write_index
 from dokimos.suites.vnnlib.model import Property
-from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.suites.vnnlib.writer import write_vnnlib2
 from dokimos.verifiers.execution.limits import Limits, Termination

@@ -21,7 +21,8 @@ from dokimos.hunting.reduction import Reducer, ReductionStep, nudged, oddities
 from dokimos.hunting.specimen import Specimen, digits_of
 from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Answer, LabelledInstance
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.hunting.in_process import InProcess
 from tests.hunting.specimens import PROVER, asking, dilated, hinge, random_graph

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.inputs import uncompressed
 from dokimos.judging.witness_replay import Question, Referee
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import instance_names
-from dokimos.suites.instance import Answer
 from dokimos.verifiers.result_file import flat_witness
 from tests.judging.test_judge import record
 from tests.shared import SHARED

@@ -13,7 +13,8 @@ from dokimos.judging.verdicts import Counterexample, Replay, Verdict
 from dokimos.judging.written_points import counterexample_text, read_point
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.wrong_answers import INPUTS_SHOWN, WrongAnswers, replay_row
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.judging.test_judge import BOUND, CLIPPED, EXACT, NEITHER, record, verdict, verdicts
 from tests.judging.unlabelled import unlabelled_campaigns
 from tests.scripting import instance

@@ -17,7 +17,7 @@ from dokimos.judging.published_results import find_results, import_results
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.edition_page import as_latex
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.campaigns.published import CORNER, write_benchmark
 
 RUN = f"""echo "running $2 for $6"

@@ -6,8 +6,8 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.judging.judged_campaign import family_rule
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import record
 
 

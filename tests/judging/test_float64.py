@@ -17,7 +17,7 @@ from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.wrong_answers import replay_row
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.judging.test_judge import record
 from tests.networks.building import Builder
 from tests.scripting import at_least, double_network, instance, relu_network

@@ -18,7 +18,8 @@ from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
 from dokimos.reports.exports import as_junit, as_markdown, headline
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import record
 

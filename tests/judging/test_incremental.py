@@ -15,7 +15,8 @@ from dokimos.judging.bulk import IncrementalJudge
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Point
 from tests.difficulty.explain.sample import record
 from tests.scripting import at_least, believed, instance

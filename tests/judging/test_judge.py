@@ -17,7 +17,8 @@ from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict, checked_labels
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure
-from dokimos.suites.instance import Answer, Certificate, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Termination
 from tests.engine.runtimes.test_cross_check import leaky, misread, slope_of_zero

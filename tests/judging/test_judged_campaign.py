@@ -19,7 +19,7 @@ from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.campaign_report import report_campaigns
 from dokimos.reports.sections.wrong_answers import WrongAnswers
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.judging.unlabelled import Readable, unlabelled_campaigns
 

@@ -18,9 +18,9 @@ from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.rules import EXACT
 from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers import environments
 from dokimos.verifiers.execution.limits import Limits

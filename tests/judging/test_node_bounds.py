@@ -17,7 +17,7 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.planted.base import Task
 from dokimos.verifiers.planted.catalogue import PLANTED

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from dokimos.judging.power import Power, power_of
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import record
 
 QUIET = "mine:no-attack"

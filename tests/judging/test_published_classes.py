@@ -16,7 +16,8 @@ from dokimos.judging.marks import WitnessClass, classify_witness, marks_of
 from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import replay_witness
-from dokimos.suites.instance import Answer, Certificate, Claim, Label, Semantics, Truth
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth
 from tests.judging.published import NOT_SCORED, PublishedInstance, instance_of, rows, runs_of
 
 RULES = {"small": "vnncomp2025-small", "zero": "vnncomp2025-zero", "rule2026": "vnncomp2026"}

@@ -13,8 +13,8 @@ from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.judging.published_results import ImportedResults, ResultsTable, import_results, results_year
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer
 from tests.campaigns.published import CORNER, Said, write_benchmark, write_results
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 

@@ -14,7 +14,8 @@ from dokimos.judging.judge_instances import judge_all
 from dokimos.judging.marks import disagreements, marks_of, scores, totals
 from dokimos.judging.rules import RULE_SETS, Mark, Standing, default_rules, other_year, rule_sets
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Limits, Termination
 from tests.judging.test_judge import record

@@ -13,7 +13,8 @@ from dokimos.engine.outcome import claims_of
 from dokimos.judging.bulk import CampaignWatcher
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Certificate, Instance, Label, Truth
 from dokimos.suites.suite_files import dump_truth
 from tests.difficulty.explain.sample import record, write_campaign, write_suite
 from tests.judging.unlabelled import Readable

@@ -13,7 +13,8 @@ from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.campaign_report import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.findings import Findings, Known
 from dokimos.reports.page import write_page
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Termination
 
 CAMPAIGN = CampaignInfo(

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from dokimos.judging.rules import Mark, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.browsing import chromium
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements, write_report

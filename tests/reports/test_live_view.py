@@ -6,7 +6,8 @@ from dokimos.campaigns.state import Glance, State
 from dokimos.judging.bulk import WatchedCampaign
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.live_view import WRONG_SHOWN, watch_rows, watch_view, wrong_line
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import record
 
 RECORDS = tuple(record(f"i{k}", Answer.SAT, seconds=k + 1) for k in range(8))

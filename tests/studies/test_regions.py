@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dokimos.checker.lemmas.piecewise_linear import piecewise_linear
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.vnnlib.model import Box
 from dokimos_studies.regions import count_regions

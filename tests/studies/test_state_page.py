@@ -10,8 +10,9 @@ from dokimos.campaigns.plan import Tool
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.rules import EXACT, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 from dokimos.verifiers.execution.limits import Limits, Termination
 from dokimos_studies.state_page import is_starved, state_page
 from tests.reports.sample import VERSIONS, judgement

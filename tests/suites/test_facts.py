@@ -10,9 +10,10 @@ from dokimos.campaigns.campaign import read_campaign
 from dokimos.core.errors import UnreadableFile
 from dokimos.difficulty.explain.explanation import missing_profiles
 from dokimos.judging.judged_campaign import JudgedCampaign, judge_campaigns
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 WHOLE = Made("whole", knobs={"pairs": 3}, components={"unstable": 0.25}, seed=5, margin=Fraction(1, 8))

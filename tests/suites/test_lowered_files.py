@@ -11,9 +11,8 @@ import pytest
 from dokimos.core.errors import UnreadableFile
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.entry import read_content
+from dokimos.suites.entry import read_content, read_vnnlib_file
 from dokimos.suites.folder import read_suite
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
 
 BOTH = "\"[('f', 'onnx/a.onnx'), ('g', 'onnx/b.onnx')]\",./vnnlib/p.vnnlib,5\n"
 TWO = (

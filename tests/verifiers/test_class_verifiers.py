@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import find, installed
 from tests.verifiers.test_placed import run
 
 SOURCE = """
 import sys
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import (Answer, VerifierAnswer)
 from dokimos.verifiers.base import Invocation, Verifier
 from dokimos.verifiers.placed import PlacedVerifier
 

@@ -17,7 +17,7 @@ from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers import script_guard
 from dokimos.verifiers.catalogue import find
 from dokimos.verifiers.execution import process

@@ -12,7 +12,7 @@ from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.script_guard import allowed_environment, installing_environment, why_not_isolated

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.suites.instance import Answer, VerifierAnswer
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
+from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.entry import read_vnnlib_file
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed
 from dokimos.verifiers.conversions import declared_network, in_vnnlib2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.verifiers.base import Query

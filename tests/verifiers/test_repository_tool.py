@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import VerifierUnavailable
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import find, installed
 from tests.verifiers.recording import SMALL, Question, ask, at_least

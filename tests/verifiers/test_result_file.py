@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import log_tail
 from dokimos.verifiers.result_file import read_point, read_result
 from tests.json_mutants import mutants

@@ -20,7 +20,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import VerifierUnavailable
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers import script_guard
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.catalogue import VERIFIERS, find

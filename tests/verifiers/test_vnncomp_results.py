@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.result_file import Assignment, flat_witness, read_verdict, tensor_witness
 from tests.shared import SHARED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import NO_ATTACK, Query
 from dokimos.verifiers.catalogue import VERIFIERS, find, installed
 from tests.verifiers.recording import recording

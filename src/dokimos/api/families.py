@@ -28,8 +28,7 @@ from dokimos.constructions.recipes import (
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.readable import Brief
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import Brief, unknown_name
 from dokimos.core.tables import table
 from dokimos.engine.attacks import ATTACKS
 from dokimos.judging.survivors import (

@@ -48,7 +48,7 @@ from dokimos.laws.reporting.terminal import decision_words as decision_words
 from dokimos.laws.reporting.terminal import repair_table as repair_table
 from dokimos.laws.reporting.terminal import rows_words as rows_words
 from dokimos.laws.reporting.violation_files import known_decision, save_result
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.writer import Version, vnnlib_version
 from dokimos.verifiers.base import Verifier
 

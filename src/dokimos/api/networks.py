@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.inputs import contained
 from dokimos.core.parallel import default_jobs
+from dokimos.core.paths import contained
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.difficulty.components import EXTRAS as EXTRAS
@@ -30,11 +30,11 @@ from dokimos.judging.verdicts import Replay as Replay
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.judging.written_points import exact_point, read_point
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics import exact
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.networks.summary import NetworkSummary, summarise
-from dokimos.suites.entry import SuiteEntry, read_content
+from dokimos.suites.entry import SuiteEntry, read_content, read_onnx_file, read_vnnlib_file
 from dokimos.suites.facts import COMPONENTS as COMPONENTS
 from dokimos.suites.facts import FOLDER, Profile, read_facts, read_truth_form
 from dokimos.suites.facts import Measurement as Measurement
@@ -45,7 +45,7 @@ from dokimos.suites.instance import Truth
 from dokimos.suites.vnnlib.model import Box as Box
 from dokimos.suites.vnnlib.model import Conjunction as Conjunction
 from dokimos.suites.vnnlib.model import Property
-from dokimos.suites.vnnlib.reader import read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.writer import box_in_words as box_in_words
 from dokimos.suites.vnnlib.writer import unsafe_in_words as unsafe_in_words
 

@@ -24,7 +24,7 @@ from dokimos.campaigns.plan import Agenda, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import only_one, sync_folder
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
 from dokimos.verifiers.base import Verifier

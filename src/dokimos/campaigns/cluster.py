@@ -46,14 +46,9 @@ from dokimos.campaigns.job import (
 from dokimos.campaigns.journal import Finished, Journal, RunRecord, event_line, parse_line, to_event
 from dokimos.campaigns.plan import Agenda, Job, Tool
 from dokimos.campaigns.settings import RunSettings
-from dokimos.core.errors import (
-    DokimosError,
-    InputError,
-    UnreadableFile,
-    VerifierUnavailable,
-    packages_missing,
-)
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
+from dokimos.core.plugins import packages_missing
 from dokimos.verifiers.base import Verifier
 
 _CONNECTING_SECONDS = 10

@@ -11,7 +11,7 @@ from pathlib import Path
 from dokimos.campaigns.job import JobTask, perform
 from dokimos.campaigns.plan import Tool
 from dokimos.campaigns.settings import RunSettings
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import Finding, Verifier
 from dokimos.verifiers.runners.command_line_smoke import (
     QUERIES,

@@ -16,9 +16,10 @@ from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained, read_regular
+from dokimos.core.paths import contained, read_regular
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Answer, VerifierAnswer, sha256
+from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.conversions import in_vnnlib1
 from dokimos.verifiers.execution.isolation import Room

@@ -28,9 +28,10 @@ from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import sync_folder
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.core.strict_json import MOST_BYTES
-from dokimos.suites.instance import Answer
+from dokimos.core.typed_values import convert
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Limits, Termination
 
@@ -154,7 +155,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 def to_event(document: dict[str, Any], *, file: str | Path | Place) -> Event:
     """Convert the object on a line to an event. Raises UnreadableFile."""
-    event: Event = strict_json.convert(
+    event: Event = convert(
         document,
         Event,  # type: ignore[arg-type]  # a union is not a class
         file=file,

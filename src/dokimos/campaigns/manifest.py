@@ -19,7 +19,8 @@ from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained, read_regular
+from dokimos.core.paths import contained, read_regular
+from dokimos.core.typed_values import convert
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import instances_table, read_suite_file
 from dokimos.suites.instance import sha256
@@ -321,7 +322,7 @@ def read_manifest(path: Path) -> Manifest:
             f"this manifest has schema {str(named)[:40]}, not {SCHEMA}; use the version that wrote it.",
         )
     what = "the manifest of a campaign: choose another folder"
-    manifest = strict_json.convert(document, Manifest, file=path, what=what)
+    manifest = convert(document, Manifest, file=path, what=what)
     require_known_keys(document, Manifest, file=path, what=what)
     suites = {suite.name for suite in manifest.suites}
     if strangers := [i for i in manifest.instances if i.suite not in suites]:

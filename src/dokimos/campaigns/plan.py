@@ -15,7 +15,7 @@ from typing import Protocol
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Limits
 
 

@@ -11,10 +11,9 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from msgspec import Meta, Struct
 
 from dokimos.core.errors import InvalidProof, UnsupportedOp, about
-from dokimos.core.strict_json import convert
+from dokimos.core.typed_values import convert
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import DEFAULT_ULPS, Label
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.text import parse_decimal
 

@@ -9,11 +9,9 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.suites.instance import Certificate, Instance, Label, Semantics, Truth
-from dokimos.suites.vnnlib.model import Point
+from dokimos.suites.instance import DEFAULT_ULPS, Certificate, Instance, Label, Semantics, Truth
+from dokimos.suites.vnnlib.model import Point, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.vnnlib.violation import require_fit
 
 
 def prove(

@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.networks.chain import (
     Chain,
     Duplicate,

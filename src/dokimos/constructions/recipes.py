@@ -34,7 +34,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import make_knobs
 from dokimos.core import documents
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.suites.entry import read_text
 from dokimos.suites.folder import shipped_names, shipped_text
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from msgspec import Meta, inspect
 
 from dokimos.core.errors import Place, UnreadableFile
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 
 # Files that state their format: a "format" and a "version" at the top of a JSON object
 

@@ -15,7 +15,6 @@ DokimosError
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -89,21 +88,6 @@ class OversizedOp(UnsupportedOp):
 
 class InvalidProof(DokimosError):
     """A well-formed certificate that does not prove the label of its instance."""
-
-
-def packages_missing(needs: str, extra: str, *, of: str = "dokimos") -> InputError:
-    """The error where packages of an extra of `of` are missing; `needs` says what needs what.
-
-    It names the packages, not `dokimos[extra]`: an index may have no Dokimos, or another one.
-    """
-    from importlib.metadata import PackageNotFoundError, requires  # it takes a while to load
-
-    try:
-        listed = [line.partition(";") for line in requires(of) or ()]
-    except PackageNotFoundError:  # it runs from its folder, without having been installed
-        listed = []
-    named = [name.strip() for name, _, when in listed if when.endswith(f"extra == '{extra}'")]
-    return InputError(f"{needs}; install it with: pip install {shlex.join(named or [f'.[{extra}]'])}")
 
 
 class ConstructionFailed(InputError):

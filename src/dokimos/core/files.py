@@ -18,7 +18,8 @@ from typing import IO
 
 from dokimos import __version__
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.inputs import MOST_BYTES, read_regular
+from dokimos.core.inputs import MOST_BYTES
+from dokimos.core.paths import read_regular
 
 
 def write_whole(

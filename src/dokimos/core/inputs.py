@@ -1,84 +1,18 @@
-"""Files that others wrote: regular ones, perhaps compressed, and inside the folder they should be in."""
+"""What files may hold: how many bytes, compressed with gzip or not."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 
-from dokimos.core.errors import FileElsewhere, InputError, LargeFile, UnreadableFile
+from dokimos.core.errors import LargeFile, UnreadableFile
 
-# Reads files that must be regular: a pipe could make us wait, and a device may never end
-
-
-#: Files larger than this are refused, unless more is allowed (`reading_at_most`).
+#: Files larger than this are refused, unless more is allowed (`paths.reading_at_most`).
 MOST_BYTES = 2**30
-_allowed: ContextVar[int] = ContextVar("allowed", default=MOST_BYTES)
-
-
-def allowed_bytes() -> int:
-    """How large a file may be, and what it decompresses to."""
-    return _allowed.get()
-
-
-def allow_bytes(most_bytes: int) -> None:
-    """Set this limit from now on, in a process that works for another one."""
-    _allowed.set(most_bytes)
-
-
-@contextmanager
-def reading_at_most(most_bytes: int) -> Iterator[None]:
-    """Files may be so large meanwhile, here and in processes that `parallel.each` starts."""
-    before = _allowed.set(most_bytes)
-    try:
-        yield
-    finally:
-        _allowed.reset(before)
-
-
-def read_regular(path: Path, *, most_bytes: int | None = None) -> bytes:
-    """The content of a regular file. Never blocks, and never opens anything else.
-
-    Raises UnreadableFile if it is not a regular file, LargeFile if it is too large, OSError if it cannot be
-    opened.
-    """
-    most_bytes = _allowed.get() if most_bytes is None else most_bytes
-    _expect_regular(path, path.stat())
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        _expect_regular(path, os.fstat(file.fileno()))
-        # In pieces: Python allocates as much memory as it is asked to read.
-        pieces, left = [], most_bytes + 1
-        while piece := file.read(min(left, 1 << 24)):
-            pieces.append(piece)
-            left -= len(piece)
-    if left <= 0:
-        raise LargeFile(path, f"the file holds more than {most_bytes} bytes.")
-    return b"".join(pieces)
-
-
-def _expect_regular(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
-
-
-# Files that may be compressed with gzip, which their first two bytes show
-
-
-#: Up to this size, archives may have any compression ratio.
-_SMALL = 2**26
-#: Above it, an archive may decompress to this many times its size.
-_MOST_TIMES = 50
-
-
-def most_unfolded(size: int) -> int:
-    """To how many bytes an archive of so many bytes may decompress."""
-    return min(MOST_BYTES, max(_SMALL, _MOST_TIMES * size))
+#: How large a file may be, and what it decompresses to.
+ALLOWED: ContextVar[int] = ContextVar("allowed", default=MOST_BYTES)
 
 
 def uncompressed(content: bytes, *, file: str) -> bytes:
@@ -89,7 +23,7 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     """
     if content[:2] != b"\x1f\x8b":
         return content
-    most = _allowed.get()
+    most = ALLOWED.get()
     unfolded = io.BytesIO()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
@@ -100,42 +34,3 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     if unfolded.tell() > most:
         raise LargeFile(file, f"the compressed file decompresses to more than {most} bytes.")
     return unfolded.getvalue()
-
-
-# Paths that stay inside a folder: every name in an untrusted file becomes a path here
-
-
-def contained(folder: Path, name: str | Path) -> Path:
-    """The path `folder / name`, whether or not it exists.
-
-    Raises UnreadableFile if it leads outside the folder, by its name or by a link, or to a device, a pipe
-    or a socket. Nothing is opened.
-    """
-    path = folder / name
-    try:
-        leaves = not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except ValueError:  # no file can have this name
-        leaves = not _is_below(path, folder)
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):  # it does not exist, or we may not look at it
-        mode = stat.S_IFREG
-    if leaves:
-        how = "a link there leads" if _is_below(path, folder) else "its name leads"
-        raise FileElsewhere(path, f"{how} out of the folder {folder}; put the file itself into the folder.")
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
-    return path
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    """Whether a path stays in a folder by its text alone, without following links."""
-    return Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
-
-
-def as_paths(given: str | Path | Sequence[str | Path], *, none: str) -> list[Path]:
-    """One path or several, as a list. Raises InputError, with the message `none`, if there are none."""
-    paths = [Path(each) for each in ([given] if isinstance(given, str | Path) else given)]
-    if not paths:
-        raise InputError(none)
-    return paths

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
-from dokimos.core.inputs import allow_bytes, allowed_bytes
+from dokimos.core.inputs import ALLOWED
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
-    allow_bytes(most_bytes)
+    ALLOWED.set(most_bytes)
     use_one_core()
 
 
@@ -176,7 +176,7 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
                 jobs,
                 mp_context=_context(function),
                 initializer=_settle,
-                initargs=(environment, allowed_bytes()),
+                initargs=(environment, ALLOWED.get()),
             )
         pool = _Pool(function, executor, set())
         try:

@@ -12,6 +12,7 @@ missing; each problem is logged in one sentence.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.registry import Registry, unknown_name
+from dokimos.core.readable import unknown_name
+from dokimos.core.registry import Registry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -77,13 +79,16 @@ class PluggableRegistry(Registry[T]):
         """The names that installed packages add."""
         return tuple(self._plugins())
 
+    def _unknown(self, name: str) -> InputError:
+        return unknown_name(self._kind, name, list(self))
+
     def provider(self, name: str) -> Provider:
         """The package that `name` comes from."""
         points = self._plugins()
         if name in points:
             return provider_of(points[name])
         if name not in self:
-            raise unknown_name(self._kind, name, list(self))
+            raise self._unknown(name)
         return DOKIMOS
 
     def items(self) -> Iterator[tuple[str, T]]:
@@ -170,3 +175,18 @@ def provider_of(point: EntryPoint) -> Provider:
     if point.dist is None:
         return Provider(point.module, "of unknown version")
     return Provider(point.dist.name, point.dist.version)
+
+
+def packages_missing(needs: str, extra: str, *, of: str = "dokimos") -> InputError:
+    """The error where packages of an extra of `of` are missing; `needs` says what needs what.
+
+    It names the packages, not `dokimos[extra]`: an index may have no Dokimos, or another one.
+    """
+    from importlib.metadata import PackageNotFoundError, requires  # it takes a while to load
+
+    try:
+        listed = [line.partition(";") for line in requires(of) or ()]
+    except PackageNotFoundError:  # it runs from its folder, without having been installed
+        listed = []
+    named = [name.strip() for name, _, when in listed if when.endswith(f"extra == '{extra}'")]
+    return InputError(f"{needs}; install it with: pip install {shlex.join(named or [f'.[{extra}]'])}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import (
     MAX_EMAX,
@@ -204,3 +205,28 @@ def _counted(values: Collection[Any]) -> str:
     items = values.values() if isinstance(values, Mapping) else values
     kinds = " or ".join(sorted({type(each).__name__ for each in items}))
     return f"<{len(values)} {kinds}>"
+
+
+# Names that somebody mistyped
+
+
+def nearest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name that somebody probably meant; None if none is close. Case and _ do not count."""
+    names = sorted(set(known))
+    folded = {each.lower().replace("_", ""): each for each in names}
+    same = folded.get(name.lower().replace("_", ""))
+    return same or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), None)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for an unknown name: it suggests the closest one, or lists all."""
+    names = list(known)
+    near = nearest_name(name, names)
+    hint = f"did you mean {near!r}?" if near else "known: " + ", ".join(names) + "."
+    return InputError(f"Unknown {kind} {name!r}; {hint}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)`, or an empty text if no known name is close."""
+    near = nearest_name(name, known)
+    return f" (did you mean {near}?)" if near else ""

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Generic, TypeVar
 
 from dokimos.core.errors import InputError
 
 T = TypeVar("T")
-
-
-def nearest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name that somebody probably meant; None if none is close. Case and _ do not count."""
-    names = sorted(set(known))
-    folded = {each.lower().replace("_", ""): each for each in names}
-    same = folded.get(name.lower().replace("_", ""))
-    return same or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), None)
-
-
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for an unknown name: it suggests the closest one, or lists all."""
-    names = list(known)
-    near = nearest_name(name, names)
-    hint = f"did you mean {near!r}?" if near else "known: " + ", ".join(names) + "."
-    return InputError(f"Unknown {kind} {name!r}; {hint}")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)`, or an empty text if no known name is close."""
-    near = nearest_name(name, known)
-    return f" (did you mean {near}?)" if near else ""
 
 
 class Registry(Generic[T]):
@@ -64,10 +41,13 @@ class Registry(Generic[T]):
 
     def _load(self, name: str) -> T:
         if name not in self._targets:
-            raise unknown_name(self._kind, name, list(self))
+            raise self._unknown(name)
         module, _, attribute = self._targets[name].partition(":")
         factory: Callable[[], T] = getattr(import_module(module), attribute)
         return factory()
+
+    def _unknown(self, name: str) -> InputError:
+        return InputError(f"Unknown {self._kind} {name!r}; known: {', '.join(self)}.")
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._targets, *self._loaded]))

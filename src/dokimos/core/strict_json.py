@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.errors import Place, UnreadableFile
+from dokimos.core.typed_values import Hooks, convert
 
 T = TypeVar("T")
 
@@ -26,9 +27,6 @@ MOST_BYTES = 2**28
 MOST_VALUES = 10_000_000
 #: So are those nested deeper: code that walks through a document could run out of stack.
 MOST_DEPTH = 64
-
-Hooks = Mapping[type, Callable[[Any], Any]]
-"""Makes a value of a type that JSON lacks from a plain value. Raises ValueError if that is impossible."""
 
 
 def parse(
@@ -64,18 +62,6 @@ def parse(
         raise UnreadableFile(file, "a text holds half of a surrogate pair, not a character") from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
-
-
-def convert(
-    document: Any, kind: type[T], *, file: str | Path | Place, what: str, hooks: Hooks | None = None
-) -> T:
-    """Convert a plain value to a typed one. Raises UnreadableFile, which says what is wrong, and where."""
-    try:
-        return msgspec.convert(document, kind, dec_hook=_applying(hooks or {}))
-    except msgspec.ValidationError as error:
-        raise UnreadableFile(file, f"{_in_words(str(error))}; this is not {what}") from None
-    except InputError as error:  # raised by the type's own validation
-        raise UnreadableFile(file, str(error)) from None
 
 
 def read(
@@ -125,23 +111,3 @@ def _is_deep(document: Any) -> bool:
 
 def _no_constant(word: str) -> NoReturn:
     raise _Refused(f"{word} is not a JSON number")
-
-
-def _applying(hooks: Hooks) -> Callable[[type, Any], Any]:
-    def apply(kind: type, value: Any) -> Any:
-        if kind not in hooks:
-            raise NotImplementedError(f"no hook for {kind.__name__}")
-        try:
-            return hooks[kind](value)
-        except (ArithmeticError, TypeError, InputError) as error:
-            raise ValueError(str(error)) from None
-
-    return apply
-
-
-def _in_words(message: str) -> str:
-    """msgspec's sentence with the place first: "semantics.real: expected `bool`, got `int`"."""
-    reason, _, where = " ".join(message.split()).partition(" - at `")  # a name may hold line breaks
-    reason = reason[:1].lower() + reason[1:]
-    place = where.rstrip("`").removeprefix("$").removeprefix(".")
-    return f"{place}: {reason}" if place else reason

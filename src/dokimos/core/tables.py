@@ -17,8 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.inputs import most_unfolded
+from dokimos.core.inputs import MOST_BYTES
 from dokimos.core.readable import Number
+
+#: Up to this size, archives may have any compression ratio.
+_SMALL = 2**26
+#: Above it, an archive may decompress to this many times its size.
+_MOST_TIMES = 50
+
+
+def most_unfolded(size: int) -> int:
+    """To how many bytes an archive of so many bytes may decompress."""
+    return min(MOST_BYTES, max(_SMALL, _MOST_TIMES * size))
 
 
 @dataclass(frozen=True)

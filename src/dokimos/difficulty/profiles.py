@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from dokimos.core.errors import DokimosError, InputError, UnreadableFile, packages_missing
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained
 from dokimos.core.parallel import each
+from dokimos.core.paths import contained
+from dokimos.core.plugins import packages_missing
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.entry import read_content
 from dokimos.suites.facts import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 from dokimos.suites.instance import sha256
+from dokimos.suites.vnnlib.model import require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.vnnlib.violation import require_fit
 
 
 def profile_of(

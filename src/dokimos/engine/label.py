@@ -20,9 +20,9 @@ from dokimos.engine.outcome import SearchEffort, accepted_truth
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
-from dokimos.suites.vnnlib.model import Point, Property, nearest_point
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Point, Property, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.vnnlib.violation import require_fit
 
 #: The attacks, each ten times as hard as the one before, as long as there is time.
 _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget(restarts=200, steps=150))

@@ -23,8 +23,9 @@ from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property, nearest_point
+from dokimos.suites.instance import DEFAULT_ULPS
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property
 
 if TYPE_CHECKING:
     from dokimos.engine.branch_and_bound import BranchAndBound, Closed

@@ -14,8 +14,7 @@ from dokimos.checker.check import prove
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.registry import Registry
 from dokimos.engine.runtimes.cross_check import require_agreement
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
+from dokimos.suites.instance import DEFAULT_ULPS, Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Point
 
 # What a proof allows to be claimed of a label

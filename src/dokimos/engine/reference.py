@@ -16,7 +16,8 @@ from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import ReachedLimit, SearchEffort
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.suites.instance import Answer, Certificate
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.violation import violation_at
 

@@ -15,11 +15,12 @@ from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
-from dokimos.suites.instance import Answer, Instance, LabelledInstance
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.suite_files import files_of
 from dokimos.verifiers.base import Verifier, log_tail
 from dokimos.verifiers.execution.warm_worker import WarmWorkers

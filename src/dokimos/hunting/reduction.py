@@ -19,7 +19,8 @@ from dokimos.hunting.file_graph import NoChange
 from dokimos.hunting.moves import PASSES, Move, Moves
 from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.judging.probes import make_probe
-from dokimos.suites.instance import Answer, LabelledInstance
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.model import Box
 
 #: A weight, or a side of a box, that is not 0 and smaller than this is odd.

@@ -33,9 +33,10 @@ from dokimos.hunting.causes import tool_name
 from dokimos.hunting.one_finding import NotWrong, reduce_one, wrong_of
 from dokimos.hunting.proven_draws import Bandit, DrawKind, Harvest, draw, kinds
 from dokimos.hunting.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer, Label, LabelledInstance
+from dokimos.suites.instance import Label, LabelledInstance
 from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.verifiers.base import NO_ATTACK, Verifier
 

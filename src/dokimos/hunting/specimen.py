@@ -27,9 +27,9 @@ from dokimos.suites.instance import (
     Truth,
     sha256,
 )
-from dokimos.suites.vnnlib.model import Conjunction, Point, Property
+from dokimos.suites.vnnlib.model import Conjunction, Point, Property, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.suites.vnnlib.violation import require_fit, violation_at
+from dokimos.suites.vnnlib.violation import violation_at
 from dokimos.suites.vnnlib.writer import write_vnnlib1
 
 #: Margins are not made smaller than this, or than they are if that is less.

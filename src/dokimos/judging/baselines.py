@@ -16,6 +16,7 @@ from dokimos.core import strict_json
 from dokimos.core.documents import require_known_keys
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import cannot_write, only_one, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.judging.verdicts import Verdict
 
 _log = logging.getLogger("dokimos")
@@ -121,7 +122,7 @@ def read_baseline(path: Path) -> Baseline:
     if len(content) > _MOST_BYTES:
         raise UnreadableFile(path, "it is too large for a baseline.")
     document = strict_json.parse(content, file=path)
-    found = strict_json.convert(document, _Form, file=path, what=_WHAT)
+    found = convert(document, _Form, file=path, what=_WHAT)
     require_known_keys(document, _Form, file=path, what=_WHAT)
     return found
 

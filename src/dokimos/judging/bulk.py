@@ -21,6 +21,7 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.files import append_line, code_key, home
 from dokimos.core.parallel import each
 from dokimos.core.readable import Brief
+from dokimos.core.typed_values import convert
 from dokimos.judging.judge_instances import (
     JudgedInstance,
     certificates,
@@ -167,7 +168,7 @@ def _light(record: RunRecord) -> RunRecord:
 def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, ...] | None:
     """The judgements that were kept; None if they are not of these runs, or cannot be read."""
     try:
-        found = strict_json.convert(
+        found = convert(
             documents,
             tuple[Judgement, ...],
             file=_WHAT,

@@ -33,9 +33,9 @@ from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.label_checks import LabelChecker
 from dokimos.judging.rules import RULE_SETS, Mark, Standing, rule_sets
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, exists, read_text
 from dokimos.suites.folder import instance_names, listed_files, read_suite
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.writer import exact_decimal
 
 EDITION, OVERRIDES = "edition.toml", "overrides.toml"

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from dokimos import __version__
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.core.readable import markdown_text, printable
 from dokimos.judging.gate import GateFindingKind, GateOutcome, run_key
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction
 from dokimos.judging.verdicts import Judgement
 from dokimos.judging.written_points import counterexample_text, seen_from_here, write_witness
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, exists, read_content, read_text
-from dokimos.suites.instance import Answer
 from dokimos.suites.suite_files import InstanceFiles, store_files, write_rows
 
 #: The folder of what is kept of the failures, in that of a campaign.

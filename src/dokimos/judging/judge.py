@@ -60,7 +60,8 @@ from dokimos.engine.plugin_kinds import plugin_kind
 from dokimos.engine.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import WitnessReplays
-from dokimos.suites.instance import Answer, Label, Semantics, Truth
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label, Semantics, Truth
 from dokimos.verifiers.execution.limits import Termination
 
 # What counts as a label: a truth that is proven, by a proof of Dokimos or an exact witness

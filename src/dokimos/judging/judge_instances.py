@@ -18,7 +18,7 @@ from dokimos.campaigns.job import proof_path
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile, UnsupportedOp
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.checked_entry import fault
 from dokimos.judging.judge import SETTLED, is_ours, is_proven_for, judge, why_no_label
@@ -28,8 +28,9 @@ from dokimos.judging.rules import RuleSet, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.judging.written_points import known_counterexample
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, exists, read_content
-from dokimos.suites.instance import Answer, Certificate, Claim, Instance, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
 from dokimos.suites.vnnlib.model import Point
 
 # Whether a verdict depends on a network that Dokimos and the runtimes read differently

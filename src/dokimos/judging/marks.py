@@ -15,7 +15,7 @@ from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.judging.rules import Mark, RuleSet, Standing, WitnessRule
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Doubles, Referee, RefereeCase, double, doubles
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.model import Linear
 from dokimos.verifiers.execution.limits import Termination
 

@@ -23,11 +23,14 @@ import onnx
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.inputs import most_unfolded, read_regular, uncompressed
+from dokimos.core.inputs import uncompressed
+from dokimos.core.paths import read_regular
 from dokimos.core.readable import printable
+from dokimos.core.tables import most_unfolded
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
+from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Point
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from dokimos.core.readable import printable
 from dokimos.judging.verdicts import Judgement
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.base import NO_ATTACK
 
 #: Answers after which nothing is known about a tool's proofs: it did not get that far.

@@ -37,11 +37,11 @@ from dokimos.campaigns.manifest import (
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.inputs import contained, reading_at_most
+from dokimos.core.paths import contained, reading_at_most
 from dokimos.core.readable import printable
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import exists, read_content, read_text
 from dokimos.suites.folder import listed_files
-from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Termination
 from dokimos.verifiers.result_file import VERDICTS, sat_with
 

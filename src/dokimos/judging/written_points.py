@@ -17,12 +17,13 @@ from typing import Any
 from dokimos.campaigns.job import bounds_path
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.inputs import contained, uncompressed
+from dokimos.core.inputs import uncompressed
+from dokimos.core.paths import contained
 from dokimos.judging.node_bounds import first_excluded, read_bounds
 from dokimos.judging.verdicts import Counterexample, Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, double, replay_witness
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, read_content
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.text import parse_decimal
 from dokimos.suites.vnnlib.writer import exact_decimal

@@ -26,7 +26,7 @@ from dokimos.reports.figures.curves import CactusSeries, TimePair, cactus, scatt
 from dokimos.reports.figures.frame import Figure, file_name
 from dokimos.reports.page import asset
 from dokimos.reports.render import PageHead, Tile, Tone, figure_style, render
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 
 # The tables and figures of an edition: scores, counts, penalties, the fastest, proofs, overrides
 

@@ -9,8 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
-from dokimos.core.errors import InputError, packages_missing
+from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
+from dokimos.core.plugins import packages_missing
 from dokimos.core.readable import markdown_code, markdown_text, printable
 from dokimos.core.tables import TableRows
 from dokimos.judging.baselines import RunKey

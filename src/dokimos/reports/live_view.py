@@ -1,4 +1,7 @@
-"""A running campaign on the terminal."""
+"""A running campaign on the terminal.
+
+Tables stand apart: `dokimos check --core-only` draws one, and must not load what judges.
+"""
 
 from __future__ import annotations
 

@@ -12,15 +12,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dokimos.core.errors import MissingFile, UnreadableFile
-from dokimos.core.inputs import read_regular, uncompressed
-from dokimos.core.strict_json import convert, parse
+from dokimos.core.inputs import uncompressed
+from dokimos.core.paths import read_regular
+from dokimos.core.strict_json import parse
+from dokimos.core.typed_values import convert
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
 from dokimos.suites.vnnlib.text import parse_decimal
+
+if TYPE_CHECKING:
+    from dokimos.networks.graph import Network
+    from dokimos.suites.vnnlib.model import Property
 
 # The JSON files of a suite, as types: suite.json and the truth files
 
@@ -149,8 +155,6 @@ class SuiteEntry:
     @cached_property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of the network's input."""
-        from dokimos.networks.reading.onnx_file import read_onnx_file
-
         return read_onnx_file(self.network_path).input_shape
 
     def read_instance(self) -> Instance:
@@ -177,7 +181,7 @@ def read_content(path: Path) -> bytes:
     except (FileNotFoundError, ValueError):
         raise MissingFile(path, "there is no such file") from None
     except OSError as error:
-        raise UnreadableFile(path, error.strerror or "cannot be read") from None
+        raise UnreadableFile(path, f"it cannot be read ({error.strerror})") from None
     if content.startswith(_LFS) and len(content) < _LFS_BYTES:
         said = " ".join(content.decode("utf-8", "replace").split()[2:])
         raise MissingFile(path, f"Git LFS has left a pointer in its place ({said}); run `git lfs pull`")
@@ -198,3 +202,17 @@ def exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+def read_onnx_file(path: Path) -> Network:
+    """The network in a file, plain or compressed. Raises UnreadableFile or UnsupportedOp, with the path."""
+    from dokimos.networks.reading.onnx_file import read_onnx  # it loads onnx
+
+    return read_onnx(read_content(path), name=str(path))
+
+
+def read_vnnlib_file(path: Path) -> Property:
+    """The property in a file, plain or compressed."""
+    from dokimos.suites.vnnlib.reader import read_vnnlib
+
+    return read_vnnlib(read_content(path), file=str(path))

@@ -12,7 +12,8 @@ from msgspec import UNSET, Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.inputs import contained, read_regular
+from dokimos.core.paths import contained, read_regular
+from dokimos.core.typed_values import convert
 from dokimos.suites.entry import SuiteEntry, TruthForm, read_form, read_text
 from dokimos.suites.folder import Suite
 from dokimos.suites.instance import Label, Semantics
@@ -113,7 +114,7 @@ def load_profile(path: Path) -> Profile:
     if isinstance(document, dict) and (schema := document.get("schema", SCHEMA)) != SCHEMA:
         raise UnreadableFile(path, f"has schema {schema!r}, not {SCHEMA}; measure it again")
     try:
-        form = strict_json.convert(document, _Form, file=path, what="a profile; measure it again")
+        form = convert(document, _Form, file=path, what="a profile; measure it again")
     except UnreadableFile:
         raise
     except InputError as error:

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import code_key, home, write_whole
-from dokimos.core.inputs import contained
-from dokimos.core.readable import Brief
+from dokimos.core.paths import contained
+from dokimos.core.readable import Brief, did_you_mean, nearest_name, unknown_name
 from dokimos.core.records import Table, record_of
-from dokimos.core.registry import did_you_mean, nearest_name, unknown_name
 from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments

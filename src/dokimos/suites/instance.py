@@ -12,6 +12,9 @@ from typing import Any
 
 from dokimos.suites.vnnlib.model import Point
 
+#: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
+DEFAULT_ULPS = 8
+
 
 class Label(Enum):
     """The answer to "is there an input in the set whose output is unsafe?"."""
@@ -113,36 +116,3 @@ class LabelledInstance:
 def sha256(content: bytes) -> str:
     """The SHA-256 of `content`, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-# The answers of verifiers
-
-
-class Answer(Enum):
-    """The verifier's answer, in VNN-LIB's words."""
-
-    SAT = "sat"
-    UNSAT = "unsat"
-    UNKNOWN = "unknown"
-    TIMEOUT = "timeout"
-    MEMOUT = "memout"
-    ERROR = "error"
-    UNSUPPORTED = "unsupported"
-
-    @property
-    def decides(self) -> bool:
-        """Whether this is `sat` or `unsat`."""
-        return self in (Answer.SAT, Answer.UNSAT)
-
-
-@dataclass(frozen=True)
-class VerifierAnswer:
-    """An answer, the witness that came with it (exactly as the verifier wrote it), and a remark.
-
-    `outputs` is what the verifier says the network gives at the witness; None if it does not say.
-    """
-
-    answer: Answer
-    witness: Point | None = None
-    detail: str = ""
-    outputs: Point | None = None

@@ -26,8 +26,9 @@ from dokimos.judging.rules import Mark, RuleSet, Standing
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import ProfileSettings
-from dokimos.suites.instance import Answer, Label, sha256
+from dokimos.suites.instance import Label, sha256
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at

@@ -11,7 +11,7 @@ import pytest
 from dokimos.campaigns.doctor import try_out
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import NO_ATTACK, WARM, CertificateStyle, Query, Verifier
 from dokimos.verifiers.execution.limits import Outcome, Termination
 

@@ -14,8 +14,8 @@ from typing import ClassVar, Self, final
 
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
-from dokimos.core.inputs import contained
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.core.paths import contained
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Outcome, Termination
 
 # The kinds of evidence that verifiers build: certificate styles

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.suites.entry import read_onnx_file, read_vnnlib_file
 from dokimos.suites.vnnlib.model import Property
-from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib_file
 
 # Converts to VNN-LIB 1.0, for verifiers that read nothing else

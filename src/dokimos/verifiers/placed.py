@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.core.registry import did_you_mean
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.core.readable import did_you_mean
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
 from dokimos.verifiers.result_file import refusal
 

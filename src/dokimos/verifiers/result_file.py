@@ -23,8 +23,9 @@ from msgspec import Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.inputs import read_regular
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.core.paths import read_regular
+from dokimos.core.typed_values import convert
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.base import log_tail
 
@@ -65,7 +66,7 @@ def read_result(path: Path) -> VerifierAnswer:
     """
     try:
         document = strict_json.parse(read_content(path), file=path, nan=True)
-        result = strict_json.convert(document, _Result, file=path, what="a result")
+        result = convert(document, _Result, file=path, what="a result")
     except UnreadableFile as error:
         raise ValueError(f"the result file: {error.reason}") from error
     if result.answer is not Answer.SAT or result.witness is None or result.witness == []:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.laws.examples.catalogue import domain_in
 
 LIBRARY = Path(__file__).parent / "library"

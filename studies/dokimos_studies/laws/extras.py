@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dokimos.core.errors import packages_missing
+from dokimos.core.plugins import packages_missing
 
 
 def needed(module: str, extra: str) -> Any:

@@ -13,6 +13,7 @@ from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 
 FORMAT = "dokimos-guided-training"
 _VERSION = 1
@@ -67,7 +68,7 @@ class GuidedRecords:
         document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
         wanted = "is not a file that `dokimos-studies law-guide` wrote; choose another --out"
         expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
-        form = strict_json.convert(document, _RecordsForm, file=path, what="a file of trainings")
+        form = convert(document, _RecordsForm, file=path, what="a file of trainings")
         if form.recipe != recipe:
             raise InputError(
                 f"{path}: the file has trainings with other settings ({form.recipe}); choose another --out."

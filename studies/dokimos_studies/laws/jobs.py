@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.laws.domain.definition import Domain, call_domain, load_domain, shipped_domains, shipped_laws
 from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.engine.law_results import LawResult, LawSettings

@@ -12,6 +12,7 @@ from dokimos import __version__
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 
 FORMAT = "dokimos-law-study"
 _VERSION = 1
@@ -123,4 +124,4 @@ def _read(path: Path) -> _RunsForm:
     document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
     wanted = "is not a file that `dokimos-studies law-study` wrote; choose another --out"
     expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
-    return strict_json.convert(document, _RunsForm, file=path, what="a file of runs")
+    return convert(document, _RunsForm, file=path, what="a file of runs")

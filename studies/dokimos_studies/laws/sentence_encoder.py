@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.data.packages import WheelFile
 from dokimos.core import strict_json
+from dokimos.core.typed_values import convert
 from dokimos.networks.writing.builder import GraphBuilder, InputType
 from dokimos_studies.laws.tokenizer import WordPiece
 
@@ -86,7 +87,7 @@ def tensors(content: bytes) -> Tensors:
     header.pop("__metadata__", None)
     found: Tensors = {}
     for name, given in header.items():
-        about = strict_json.convert(given, _TensorForm, file="model.safetensors", what="a tensor")
+        about = convert(given, _TensorForm, file="model.safetensors", what="a tensor")
         if about.dtype == "F32":
             low, high = about.data_offsets
             values = np.frombuffer(content[start + low : start + high], dtype="<f4")

@@ -26,8 +26,8 @@ from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Explanation, Observation, Status
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.reports.exports import markdown_table
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS
-from dokimos.suites.instance import Answer
 from dokimos_studies.veristress.published import (
     CONSTRUCTORS,
     NNENUM_SUMMARY,

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.checker.lemmas.constraints import box_floats
+from dokimos.checker.lemmas.piecewise_linear import piecewise_linear
 from dokimos.checker.proofs.polynomials import enclosed, power_sum
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import write_whole
@@ -32,7 +33,6 @@ from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
-from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.reports.exports import markdown_table
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite

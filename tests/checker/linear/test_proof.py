@@ -288,3 +288,44 @@ def test_the_size_of_a_normalisation_is_not_below_what_it_writes() -> None:
     named = [point(network.constants[name]) for name in node.inputs[1:]]
     sizes = walk._size(node, [point(np.ones((1, 1))), *named])
     assert sizes.item() >= 1 / np.sqrt(1e-5 - 0.999e-5)
+
+
+def test_exact_walks_show_margins_that_floats_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Y is at least 1/2, and is 1/2 from 0 to 1/2: the unsafe set is missed by 1e-20, or met."""
+    data = {**KINKS, **pulls(2.0)}
+    found = proven(data, "(<= Y_0 0.49999999999999999999)")
+    assert (found.real, found.float32) == (Fraction(1, 10**20), None)
+    for unsafe in ("0.5", "0.50000000000000000001"):
+        with pytest.raises(InvalidProof, match="not above 0"):
+            proven(data, f"(<= Y_0 {unsafe})")
+    for other in ({**KINKS, **pulls(1.9375)}, {**KINKS, **pulls(2.0), "tree": [ON, -1, -1], "lines": ""}):
+        with pytest.raises((InvalidProof, UnreadableFile)):
+            proven(other, "(<= Y_0 0.49999999999999999999)")
+    monkeypatch.setattr(proof, "MOST_EXACT", 10)
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(data, "(<= Y_0 0.49999999999999999999)")
+
+
+@pytest.mark.parametrize(("weights", "is_proven"), [([1, 0], True), ([0, 1], False), ([1, 1], True)])
+def test_exact_walks_weigh_constraints(weights: list[int], is_proven: bool) -> None:
+    """The first fails everywhere by 1e-20; the second holds where Y = 1/2, by 1e-21."""
+    unsafe = "(<= Y_0 0.49999999999999999999) (<= Y_0 0.500000000000000000001)"
+    data = {**KINKS, **pulls(2.0 * sum(weights)), "weights": pack(bytes(weights * 3))}
+    if is_proven:
+        assert 0 < proven(data, f"(and {unsafe})").real <= Fraction(1, 10**20)
+    else:
+        with pytest.raises(InvalidProof, match="not above 0"):
+            proven(data, f"(and {unsafe})")
+
+
+def test_exact_walks_take_the_box_as_it_is_written() -> None:
+    """Float64 has no 1/10: rounded outward, the box reaches below it."""
+    network = read_onnx(model([("Sub", ["X", "b"], "Y")], {"b": np.array([1.0])}, [1, 1], [1, 1]))
+    for unsafe, is_proven in (("-0.90000000000000000001", True), ("-0.9", False)):
+        asked = read_vnnlib(question([("0.1", 1)], 1, f"(<= Y_0 {unsafe})"), file="p")
+        problem = Problem(network, asked)
+        if is_proven:
+            assert LinearProof().prove(problem, {"questions": [{}]}).real == Fraction(1, 10**20)
+        else:
+            with pytest.raises(InvalidProof, match="not above 0"):
+                LinearProof().prove(problem, {"questions": [{}]})

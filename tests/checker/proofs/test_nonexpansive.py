@@ -29,6 +29,7 @@ from dokimos.constructions.robustness import ball, first_class_loses
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.ball import fraction
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.writer import write_vnnlib1
@@ -208,7 +209,7 @@ def test_the_float32_claim_bounds_what_onnxruntime_does() -> None:
     seen = replay(instance.network_file, points).astype(np.float64)
     exact = np.array(
         [
-            [float(y) for y in features.at_centre(type(box)(p, p))[network.output].fractions()]
+            [float(fraction(y)) for y in features.at_centre(type(box)(p, p))[network.output].reshape(-1)]
             for p in (tuple(Fraction(float(x)) for x in point) for point in points[:20])
         ]
     )

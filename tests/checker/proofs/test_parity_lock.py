@@ -16,10 +16,10 @@ from onnx import numpy_helper
 from dokimos.checker.base import Proven, read_data
 from dokimos.checker.check import prove
 from dokimos.checker.lemmas.constraints import before
+from dokimos.checker.lemmas.piecewise_linear import piecewise_linear
 from dokimos.checker.proofs.on_other_kinds import ParityLockData, _Recogniser, _without_gate
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
 from dokimos.suites.vnnlib.reader import read_vnnlib

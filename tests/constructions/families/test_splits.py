@@ -13,7 +13,7 @@ from dokimos.engine.attacks.base import Budget
 from dokimos.engine.attacks.gradients import PGD
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.planted import bounder
 from dokimos.verifiers.planted.base import Task

@@ -15,7 +15,8 @@ from dokimos.constructions.hiding.plants import HideSettings
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Answer, LabelledInstance
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.planted.base import Task, answer_to
 from dokimos.verifiers.planted.catalogue import PLANTED, TRUSTERS

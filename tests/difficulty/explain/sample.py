@@ -13,9 +13,10 @@ from dokimos.campaigns.manifest import describe, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.folder import read_suite
-from dokimos.suites.instance import Answer, Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 from dokimos.suites.suite_files import dump_truth, write_index
 from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import styles_of

@@ -12,7 +12,7 @@ from dokimos.difficulty.explain.explanation import explain_campaigns, explanatio
 from dokimos.difficulty.explain.rows import Account, Explanation, Status, Uniqueness
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Limits
 from tests.difficulty.explain.sample import LIMITS, Made, record, write_campaign, write_suite
 

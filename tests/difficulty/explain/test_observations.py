@@ -8,8 +8,9 @@ import pytest
 from dokimos.campaigns.journal import RunRecord
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status, observe, status_of
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.execution.limits import Termination
 from tests.difficulty.explain.sample import Made, profile_of, record

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.api.results import Audit
-from dokimos.core.inputs import reading_at_most
+from dokimos.core.paths import reading_at_most
 from dokimos.judging.audit import lint
 from dokimos.judging.audit.file_rules import Remark
 from dokimos.judging.audit.instance_rules import ONE_SIDED, RUNTIME_DECIDES, TIME_NOT_NEEDED
@@ -22,8 +22,8 @@ from dokimos.judging.audit.property_rules import FLOAT32_ROUNDING, can_never_hol
 from dokimos.judging.audit.subjects import PublishedCategory, PublishedRuns
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.networks.summary import operators_of, operators_on_data
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import LintFinding, LintSeverity
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Linear
 from dokimos.suites.vnnlib.reader import parse_vnnlib
 from dokimos.verifiers.catalogue import VERIFIERS

@@ -85,7 +85,7 @@ def test_many_damaged_nodes_are_refused_or_mean_what_runtimes_compute(op: str) -
 
 
 def test_every_operator_that_is_read_is_drawn() -> None:
-    assert {*onnx_file._RULES, *fold._RULES} <= set(DRAWS)
+    assert {*onnx_file._RULES, *onnx_file._BESIDE, *fold._RULES} <= set(DRAWS)
     assert {f"{op} of integers" for op in (*fold._ELEMENTWISE, *fold._REDUCED, "Range")} <= set(DRAWS)
     moved = {"Identity", "Flatten", "Split", "Squeeze", "Unsqueeze", "Concat", *propagation.REARRANGE}
     assert {f"{op} of integers" for op in moved} <= set(DRAWS)
@@ -119,7 +119,9 @@ def test_every_attribute_is_given_and_left_to_its_default(op: str) -> None:
     assert {name for name in wanted if given[name] != {False, True}} == set()
 
 
-READABLE = sorted({*onnx_file._RULES, *fold._RULES, *fold._ELEMENTWISE, *fold._REDUCED, "Range"})
+READABLE = sorted(
+    {*onnx_file._RULES, *onnx_file._BESIDE, *fold._RULES, *fold._ELEMENTWISE, *fold._REDUCED, "Range"}
+)
 
 
 #: How many models of each operator and opset are drawn to see whether the reference evaluator is right.

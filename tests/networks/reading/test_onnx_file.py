@@ -16,7 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.engine.runtimes.sessions import ReferenceSession, Replayer, load_session
 from dokimos.networks.graph import CORE_OPS, Network
-from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.entry import read_onnx_file
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH, network_of
 from tests.networks.runtime import run
@@ -576,7 +577,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     for name, match in {
         "short.onnx.gz": "truncated or damaged",
         "plain.onnx.gz": "plain.onnx.gz",
-        "none.onnx": "No such file",
+        "none.onnx": "there is no such file",
     }.items():
         with pytest.raises(UnreadableFile, match=match):
             read_onnx_file(tmp_path / name)

@@ -6,13 +6,13 @@ import flint
 import numpy as np
 import onnx
 import pytest
-from flint import arb
+from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics import ball, rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.exact import bounds_of
 from dokimos.networks.semantics.propagation import propagate
 from tests.networks.building import Array
@@ -27,28 +27,26 @@ def point_of(network: Network, seed: int) -> list[Fraction]:
 
 
 def balls(network: Network, point: list[Fraction]) -> dict[str, Array]:
-    source = ball.from_fractions(point, network.input_shape)
+    source = ball.around(ball.from_fractions(point, network.input_shape))
     return propagate(network, source, lift=ball.lift, table=ball.TABLE, semantics="ball")
 
 
 def check_enclosure(network: Network, point: list[Fraction], bits: int) -> None:
     """Every ball of every tensor holds the exact value, wherever there is one."""
-    source = rational.from_fractions(point, network.input_shape)
-    try:
-        exact = propagate(network, source, lift=rational.lift, table=rational.TABLE, semantics="rational")
-    except rational.NotRational:
-        return
+    source = ball.from_fractions(point, network.input_shape)
+    exact = propagate(network, source, lift=ball.exactly, table=ball.TABLE, semantics="exact")
     with ball.precision(bits):
         enclosing = balls(network, point)
     for name, tensor in exact.items():
         assert enclosing[name].shape == network.shapes[name]
-        for value, found in zip(tensor.fractions(), enclosing[name].reshape(-1), strict=True):
+        for value, found in zip(tensor.reshape(-1), enclosing[name].reshape(-1), strict=True):
             bounds = bounds_of(found)
-            assert bounds is None or bounds[0] <= value <= bounds[1]
+            if isinstance(value, fmpq) and bounds is not None:
+                assert bounds[0] <= ball.fraction(value) <= bounds[1]
 
 
 def is_rational(model: onnx.ModelProto) -> bool:
-    return all(node.op in rational.TABLE for node in read_onnx(model.SerializeToString()).nodes)
+    return all(node.op not in ball.TRANSCENDENTAL for node in read_onnx(model.SerializeToString()).nodes)
 
 
 RATIONAL = [
@@ -58,7 +56,7 @@ RATIONAL = [
 
 def test_every_core_operator_has_a_rule() -> None:
     assert set(ball.TABLE) == set(CORE_OPS)
-    assert set(rational.TABLE) <= set(CORE_OPS)
+    assert set(CORE_OPS) > ball.TRANSCENDENTAL
 
 
 @pytest.mark.parametrize("name", RATIONAL)
@@ -84,7 +82,7 @@ def test_balls_hold_the_exact_value_of_random_networks(
     model: onnx.ModelProto, seed: int, bits: int
 ) -> None:
     network = read_onnx(model.SerializeToString())
-    if all(node.op in rational.TABLE for node in network.nodes):
+    if all(node.op not in ball.TRANSCENDENTAL for node in network.nodes):
         check_enclosure(network, point_of(network, seed), bits)
 
 
@@ -98,7 +96,7 @@ def test_more_bits_agree_with_fewer(model: onnx.ModelProto, seed: int) -> None:
     with ball.precision(300):
         fine = balls(network, point)[network.output]
     for a, b in zip(coarse.reshape(-1), fine.reshape(-1), strict=True):
-        assert not a.is_finite() or a.overlaps(b)
+        assert not arb(a).is_finite() or arb(a).overlaps(arb(b))
 
 
 def apply(op: str, *values: arb, **attributes: float) -> arb:
@@ -142,7 +140,7 @@ def test_integer_powers_of_negative_numbers(exponent: float, expected: Fraction)
 
 
 def test_powers_around_zero() -> None:
-    assert apply("Pow", arb(0), exponent=1.5).is_zero()
+    assert apply("Pow", arb(0), exponent=1.5) == 0
     assert apply("Pow", arb(4), exponent=0.5).contains(2)
     assert apply("Pow", arb(0, 1), exponent=2.0).contains(1)
     assert not apply("Pow", arb(0), exponent=-1.0).is_finite()

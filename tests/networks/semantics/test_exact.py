@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, bounds_of, evaluate
+from dokimos.suites.entry import read_onnx_file
 from tests.networks.building import Array, Builder, single
 from tests.networks.graphs import ONE_OF_EACH, models, network_of
 from tests.networks.runtime import run

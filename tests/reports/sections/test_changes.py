@@ -8,7 +8,7 @@ from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.reports.sections.changes import Change, Changes, change_of
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.reports.sample import judgement
 
 SECTION = Changes()

@@ -10,7 +10,7 @@ from rich.console import Console
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.families import Families, MatrixCell, TallyRow, matrix_cells, summary_table
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.execution.limits import Limits, Termination
 from tests.reports.sample import judgement, sample_judgements
 

@@ -10,7 +10,7 @@ from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.reports.sections.reasons import CURVES_PRINTED, explanation_lines
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 QUICK = Resampling(resamples=200)

@@ -19,8 +19,9 @@ from dokimos.reports.sections.support import (
     SupportRows,
     support_table,
 )
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 
 Known = dict[tuple[str, str], Facts]

@@ -6,7 +6,8 @@ from fractions import Fraction
 from dokimos.core.readable import Number
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.wrong_answers import OUTPUTS_SHOWN, WrongAnswers, replay_row
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.reports.sample import FALSE_SAT, OUT_OF_BOX, sample_judgements
 
 

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from dokimos.suites.vnnlib.model import Box, nearest_point
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Box
 
 
 def test_coordinates_outside_move_to_the_bound_and_others_stay_exact() -> None:

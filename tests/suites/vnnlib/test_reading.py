@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import Place, UnreadableFile
+from dokimos.suites.entry import read_vnnlib_file
 from dokimos.suites.folder import multiplying_network
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Relation, Signature
-from dokimos.suites.vnnlib.reader import is_version_2, parse_vnnlib, read_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.reader import is_version_2, parse_vnnlib, read_vnnlib
 from dokimos.suites.vnnlib.writer import write_vnnlib1, write_vnnlib2
 from tests.shared import SHARED
 from tests.suites.vnnlib.strategies import flat_properties, tensor_properties
@@ -296,7 +297,7 @@ def test_null_bytes() -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="cannot be read: No such file"):
+    with pytest.raises(UnreadableFile, match="there is no such file"):
         read_vnnlib_file(tmp_path / "none.vnnlib")
 
 

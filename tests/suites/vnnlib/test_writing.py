@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from dokimos.core.errors import InputError
+from dokimos.suites.entry import read_vnnlib_file
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
-from dokimos.suites.vnnlib.reader import parse_vnnlib, read_vnnlib_file
+from dokimos.suites.vnnlib.reader import parse_vnnlib
 from dokimos.suites.vnnlib.writer import Version, write_vnnlib1, write_vnnlib2, write_vnnlib_file
 from tests.shared import SHARED
 from tests.suites.vnnlib.strategies import flat_properties, tensor_properties

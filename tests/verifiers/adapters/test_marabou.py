@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.adapters.marabou import Marabou
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.execution.limits import Limits

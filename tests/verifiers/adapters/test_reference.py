@@ -21,8 +21,8 @@ from dokimos.engine.linear import LinearFinding
 from dokimos.engine.reference import decide
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
+from dokimos.suites.answers import Answer
 from dokimos.suites.entry import load_truth
-from dokimos.suites.instance import Answer
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at

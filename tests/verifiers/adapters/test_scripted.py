@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.built_in import BEHAVIOURS, Scripted
 from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, installed

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import Task, violates

@@ -10,7 +10,7 @@ import pytest
 
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Answer
+from dokimos.suites.answers import Answer
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.planted.base import PlantedVerifier, Task, violates

@@ -10,8 +10,9 @@ import pytest
 
 from dokimos.core.errors import VerifierUnavailable
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.base import Query

@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import version
 from typing import ClassVar
 
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.result_file import read_result

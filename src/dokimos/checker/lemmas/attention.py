@@ -9,7 +9,7 @@ Z_i and, optionally, hinges (ReLUs of affine functions of the whole input) as we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.base import LowerBound
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.graph import Network, Node
+from dokimos.networks.graph import Network, Node, Shape
 from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.exact import bounds_of
 from dokimos.networks.semantics.propagation import propagate
@@ -255,7 +255,11 @@ def smallest(values: Balls) -> Any:
 
 def number(value: Fraction) -> Any:
     """One rational number as a ball."""
-    return ball.from_fractions([value], (1,))[0]
+    return _balls([value], (1,))[0]
+
+
+def _balls(values: Sequence[Fraction], shape: Shape) -> Balls:
+    return ball.around(ball.from_fractions(values, shape))
 
 
 def rational_lower(value: Any) -> Fraction:
@@ -278,10 +282,10 @@ class Centred:
     def of(cls, network: Network, box: Box) -> Centred:
         """The centre and the radii in balls of the current precision."""
         shape = network.input_shape
-        centre = ball.from_fractions(box.centre, shape)
+        centre = _balls(box.centre, shape)
         halves = [(b - a) / 2 for a, b in zip(box.lower, box.upper, strict=True)]
         tensors = propagate(network, centre, lift=ball.lift, table=ball.TABLE, semantics="ball")
-        return cls(tensors, centre[0], ball.from_fractions(halves, shape[1:]))
+        return cls(tensors, centre[0], _balls(halves, shape[1:]))
 
     def rows(self, name: str) -> Balls:
         """The matrix of a tensor [1, n, m] at the centre."""
@@ -303,7 +307,7 @@ class Objective:
     @classmethod
     def of(cls, constraint: Linear, network: Network, head: Head, at: Centred) -> Objective:
         """The objective, its constant read off the value of the network at the centre."""
-        factors = ball.from_fractions([d for _, d in constraint.outputs], (len(constraint.outputs),))
+        factors = _balls([d for _, d in constraint.outputs], (len(constraint.outputs),))
         chosen = [j for j, _ in constraint.outputs]
         outputs = at.tensors[network.output].reshape(-1)[chosen]
         mixed = _combined(factors, head.of_mixed[chosen])

@@ -14,32 +14,8 @@ from dokimos.checker.base import LowerBound, Problem, Proven, refute
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.outward import Floats, Interval, down, up
-from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, combine, variable
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.vnnlib.model import Box, Linear
-
-# A constraint of the property as an expression over the network's variables
-
-
-def objective(form: PiecewiseLinear, constraint: Linear) -> AffineExpression:
-    """left side − bound: what a proof of `unsat` shows to be positive on the whole box."""
-    return combine(
-        [
-            *((c, variable(i)) for i, c in constraint.inputs),
-            *((d, form.outputs[j]) for j, d in constraint.outputs),
-        ],
-        -constraint.bound,
-    )
-
-
-def ranges(form: PiecewiseLinear, box: Box) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
-    """The lower and upper ends of all variables that are free: the inputs and the noise."""
-    lower = dict(enumerate(box.lower))
-    upper = dict(enumerate(box.upper))
-    for number, bound in form.noise.items():
-        lower[number], upper[number] = -bound, bound
-    return lower, upper
-
 
 # From a margin over the reals to one in float32, by the rounding bound on the outputs
 

@@ -13,6 +13,7 @@ from dokimos.checker.lemmas.constraints import (
     in_a_row,
     outward,
 )
+from dokimos.checker.lemmas.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import (
@@ -26,7 +27,6 @@ from dokimos.networks.semantics.outward import (
     safe,
     safe_product,
 )
-from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
 
 # One ReLU in a linear bound, and what is lost by rounding in float64
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.base import PLACE, CertificateKind, Natural, Problem, Proven, read_data
 from dokimos.checker.linear.cover import LEAF, CutCover, QuestionData, only
+from dokimos.checker.linear.rational_walk import RationalWalk
 from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, BoxRegions, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.semantics.interval import round_outward
@@ -26,6 +27,10 @@ from dokimos.suites.vnnlib.model import Box, Conjunction
 MOST_TOGETHER = 1024
 #: With so many leaves at the most, the network over the reals is bounded for itself, too.
 FEW_LEAVES = 64
+#: Slacks that are so small, relative to what is added up, are worth a walk in exact rationals.
+NEAR = 2.0**-30
+#: About how many multiplications all such walks of a question may take.
+MOST_EXACT = 1 << 22
 #: Weights above 0, with the numbers of their constraints.
 Weights = tuple[tuple[int, int], ...]
 #: The slack where nothing is known.
@@ -56,7 +61,8 @@ class LinearProof(CertificateKind):
 
     The network with the rounding of float32 as noise comes first: what holds for all noise holds without
     noise, so that one pass proves both. If that fails, or leaves are few, the network over the reals is
-    bounded for itself, which gives a larger margin.
+    bounded for itself, which gives a larger margin. Where outward floats leave a leaf's slack at 0 or just
+    below, the same walk in exact rationals decides (see `RationalWalk`), as far as it is short.
     """
 
     name: ClassVar[str] = "linear"
@@ -97,6 +103,7 @@ class BoundedQuestion:
         self, steps: Steps, box: Box, conjunction: Conjunction, data: QuestionData, *, ulps: int | None
     ) -> None:
         self._steps, self.conjunction, self._ulps = steps, conjunction, ulps
+        self._exact_box, self._left = box, [MOST_EXACT]
         self.box = Interval(_rounded(box.lower, -1), _rounded(box.upper, 1))
         self._read(data)
         if not data.own:
@@ -180,7 +187,45 @@ class BoundedQuestion:
             self.bounded.by_facts(goals.rows, regions),
         )
         found = dict(zip(kept, goals.slacks(bounds), strict=True))
+        if self._ulps is None:
+            near = np.broadcast_to(NEAR * self._reach(goals), len(kept)).tolist()
+            for place, number in enumerate(kept):
+                slack = found[number]
+                if slack is not None and -near[place] < slack <= 0:
+                    here = only(regions, np.array([place]))
+                    found[number] = self._exact_slack(number, here, slack)
         return [found.get(number) for number in some]
+
+    def _reach(self, goals: Goals) -> Floats:
+        """For each leaf, or for all, about how large the numbers are that a row adds up."""
+        found = [
+            np.abs(rows).reshape(*rows.shape[:2], -1) @ self.bounded.facts[name].magnitude.reshape(-1)
+            for name, rows in goals.rows.items()
+        ]
+        return np.asarray(sum(part.max(axis=1) for part in found))
+
+    def _exact_slack(self, number: int, region: BoxRegions, known: Fraction) -> Fraction | None:
+        """The slack of a leaf by exact walks; what is known of it where these are too long, or fail."""
+        network, leaf, box = self._steps.network, self.cover.leaves[number], self._exact_box
+        weights = self.cover.weights([number])
+        rows = np.eye(len(self.conjunction), dtype=np.uint8) if weights is None else weights
+        self._left[0] -= len(rows) * (network.multiplications + network.input_size)
+        if self._left[0] < 0:
+            return known
+        ends = Box(
+            tuple(max(a, Fraction(b)) for a, b in zip(box.lower, leaf.lower.tolist(), strict=True)),
+            tuple(min(a, Fraction(b)) for a, b in zip(box.upper, leaf.upper.tolist(), strict=True)),
+        )
+        vectors = [_nonzero(row) for row in rows]
+        sums = [self._sums(vector) for vector in vectors]
+        try:
+            walk = RationalWalk.of(self._steps, self.bounded.facts, region, self.cover.choices([number]))
+            least = [walk.minimum(inputs, outputs, ends) for (inputs, outputs), _ in sums]
+        except InvalidProof:
+            return known
+        totals = [sum(weight for _, weight in vector) for vector in vectors]
+        goals = Goals({}, [limit for _, limit in sums], totals, len(rows))
+        return next(goals.slacks(np.array([least], dtype=object)))
 
     @np.errstate(all="ignore")
     def goals(self, weights: NDArray[np.uint8]) -> Goals:
@@ -206,7 +251,13 @@ class BoundedQuestion:
         return Goals(rows, limits, totals, weights.shape[1])
 
     def _goal(self, weights: Weights) -> _Goal:
-        """The sum of constraints, by number, with these weights."""
+        """The sum of constraints, by number, with these weights, rounded outward."""
+        sums, limit = self._sums(weights)
+        inputs, outputs = (Interval(_rounded(each, -1), _rounded(each, 1)) for each in sums)
+        return _Goal((inputs, outputs), limit)
+
+    def _sums(self, weights: Weights) -> tuple[list[list[Fraction]], Fraction]:
+        """The coefficients of inputs and outputs, and the bound, of the sum with these weights."""
         network = self._steps.network
         sums = [[Fraction(0)] * network.input_size, [Fraction(0)] * network.output_size]
         for number, weight in weights:
@@ -218,8 +269,7 @@ class BoundedQuestion:
             both = [x + y for x, y in zip(*sums, strict=True)]
             sums = [[Fraction(0)] * len(both), both]
         limit = sum((weight * self.conjunction[number].bound for number, weight in weights), Fraction(0))
-        inputs, outputs = (Interval(_rounded(each, -1), _rounded(each, 1)) for each in sums)
-        return _Goal((inputs, outputs), limit)
+        return sums, limit
 
 
 def _nonzero(row: NDArray[np.uint8]) -> Weights:

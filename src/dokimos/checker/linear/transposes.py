@@ -63,13 +63,17 @@ class NumpyArrays:
         """The array itself."""
         return values
 
+    def zeros(self, shape: Sequence[int]) -> Floats:
+        """Zeros, to which numbers are added."""
+        return np.zeros(shape)
+
     def permute(self, rows: Floats, axes: Sequence[int]) -> Floats:
         """A view."""
         return rows.transpose(tuple(axes))
 
     def scatter(self, rows: Floats, places: Places, size: int) -> Floats:
         """One assignment if all places differ."""
-        found = np.zeros((len(rows), size))
+        found = self.zeros((len(rows), size))
         if len(np.unique(places)) == len(places):
             found[:, places] = rows
         else:
@@ -83,7 +87,7 @@ class NumpyArrays:
         taps = np.matmul(weights.reshape(outputs, -1).T, rows.reshape(len(rows), outputs, -1))
         taps = taps.reshape(len(rows), channels, *reads.kernel, *positions)
         padded = [n + reads.pads[k] + reads.pads[k + rank] for k, n in enumerate(reads.space)]
-        found = np.zeros((len(rows), channels, *padded))
+        found = self.zeros((len(rows), channels, *padded))
         every = (slice(None), slice(None))
         for tap in np.ndindex(*reads.kernel):
             where = tuple(
@@ -245,10 +249,11 @@ def _batch_normalization(asked: AffineNode) -> Backwards:
 
 def _reduce(asked: AffineNode) -> Backwards:
     shape, axes = asked.only(0), asked.node.integers("axes")
-    count = prod(shape[axis] for axis in axes) if asked.node.op == "ReduceMean" else 1
+    is_mean = asked.node.op == "ReduceMean"
+    count = prod(shape[axis] for axis in axes) if is_mean else 1
     kept = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
     share = asked.arrays.constant(np.full(shape, 1.0 / max(count, 1)))
-    return Backwards((lambda rows: rows.reshape(len(rows), *kept) * share,), 1, INEXACT)
+    return Backwards((lambda rows: rows.reshape(len(rows), *kept) * share,), 1, INEXACT if is_mean else 0.0)
 
 
 def _gemm(asked: AffineNode) -> Backwards:

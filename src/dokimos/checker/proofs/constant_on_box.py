@@ -11,16 +11,16 @@ from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, read_data
 from dokimos.checker.lemmas.constraints import before, behind, margins
-from dokimos.core.errors import InvalidProof
-from dokimos.networks.graph import Network
-from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.piecewise_linear import (
+from dokimos.checker.lemmas.piecewise_linear import (
     AffineExpression,
     PiecewiseLinear,
     combine,
     piecewise_linear,
     variable,
 )
+from dokimos.core.errors import InvalidProof
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Linear, Point
 

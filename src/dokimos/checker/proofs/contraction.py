@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from math import lcm
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from dokimos.checker.base import CertificateKind, NoData, Problem, Proven, read_
 from dokimos.checker.lemmas.constraints import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.exact import Enclosure, evaluate
 from dokimos.networks.semantics.propagation import REARRANGE, propagate
 from dokimos.suites.instance import Label
@@ -96,14 +95,13 @@ def _rates(network: Network, constants: Mapping[str, Fraction]) -> Callable[[Lin
     """How far Σ d_j·y_j moves when the input moves by 1: through ‖Σ d_j·w_j‖₁ behind an affine layer."""
     last = next((n for n in network.nodes if n.output == network.output), None)
     if last is not None and last.op == "Gemm" and network.shapes[network.output][0] == 1:
-        exact = rational.lift(_gemm_weights(last, network.constants.get(last.inputs[1])))
-        before = constants[last.inputs[0]] * abs(Fraction(last.real("alpha"))) / exact.denominator
+        exact = ball.exactly(_gemm_weights(last, network.constants.get(last.inputs[1])))
+        before = constants[last.inputs[0]] * abs(Fraction(last.real("alpha")))
 
         def through_head(constraint: Linear) -> Fraction:
-            scale = lcm(*(d.denominator for _, d in constraint.outputs))
-            whole = [(j, int(d * scale)) for j, d in constraint.outputs]
-            row = sum((d * exact.numerators[:, j] for j, d in whole), np.array([0], dtype=object))
-            return Fraction(int(abs(row).sum()), scale) * before
+            factors = ball.from_fractions([d for _, d in constraint.outputs], (len(constraint.outputs),))
+            row = (exact[:, [j for j, _ in constraint.outputs]] * factors).sum(axis=1)
+            return ball.fraction(abs(row).sum() + ball.ZERO) * before
 
         return through_head
     alone = constants.get(network.output, Fraction(0))  # a constant output does not move
@@ -112,15 +110,13 @@ def _rates(network: Network, constants: Mapping[str, Fraction]) -> Callable[[Lin
 
 def _conv_norm(node: Node, weights: Array, shape: tuple[int, ...]) -> Fraction:
     """The response to an image of ones of a convolution with absolute weights and without bias."""
-    ones = rational.lift(np.ones(shape, dtype=np.float32))
-    response = rational.TABLE["Conv"](node, [ones, rational.lift(abs(weights))])
-    return Fraction(max(response.numerators.flat), response.denominator)
+    ones = ball.exactly(np.ones(shape, dtype=np.float32))
+    return ball.fraction(ball.TABLE["Conv"](node, [ones, ball.exactly(abs(weights))]).max())
 
 
 def _column_norm(weights: Array) -> Fraction:
     """The largest sum of absolute weights in a column."""
-    exact = rational.lift(abs(weights))
-    return Fraction(max(exact.numerators.sum(axis=0)), exact.denominator)
+    return ball.fraction(ball.exactly(abs(weights)).sum(axis=0).max())
 
 
 def _gemm_weights(node: Node, weights: Moved | None) -> Array:

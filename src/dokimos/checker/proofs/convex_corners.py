@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.base import CertificateKind, NoData, Problem, Proven, read_data
-from dokimos.checker.lemmas.constraints import margins, objective, ranges
+from dokimos.checker.lemmas.constraints import margins
+from dokimos.checker.lemmas.piecewise_linear import (
+    AffineExpression,
+    PiecewiseLinear,
+    objective,
+    piecewise_linear,
+    ranges,
+)
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.piecewise_linear import AffineExpression, PiecewiseLinear, piecewise_linear
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Linear
 

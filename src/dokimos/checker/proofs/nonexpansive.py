@@ -17,7 +17,7 @@ from dokimos.checker.base import CertificateKind, LowerBound, NoData, Problem, P
 from dokimos.checker.lemmas.constraints import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.networks.semantics.outward import (
     FLOAT32_MAX,
@@ -32,7 +32,6 @@ from dokimos.networks.semantics.outward import (
     up,
 )
 from dokimos.networks.semantics.propagation import propagate
-from dokimos.networks.semantics.rational import RationalTensor
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Linear
 from dokimos.suites.vnnlib.violation import slack_range
@@ -327,23 +326,19 @@ class Features:
         """‖Φ(x) − Φ(c)‖₂ <= rate·‖x − c‖₂; multiplied exactly, since floats might underflow."""
         return prod((Fraction(step.rate) for step in self.steps), start=Fraction(1))
 
-    def at_centre(self, box: Box) -> dict[str, RationalTensor]:
+    def at_centre(self, box: Box) -> dict[str, NDArray[Any]]:
         """All tensors at the centre of the box, exactly."""
-        centre = rational.from_fractions(box.centre, self.network.input_shape)
-        try:
-            return propagate(
-                self.network, centre, lift=rational.lift, table=rational.TABLE, semantics="rational"
-            )
-        except rational.NotRational as error:
-            raise InvalidProof(f"the network has no exact value at the centre: {error}") from error
+        centre = ball.from_fractions(box.centre, self.network.input_shape)
+        found = propagate(self.network, centre, lift=ball.exactly, table=ball.TABLE, semantics="exact")
+        if not all(map(ball.is_exact, found.values())):
+            raise InvalidProof("the exact value of the network at the centre has too many digits")
+        return found
 
     def row(self, constraint: Linear) -> Fraction:
         """‖v‖₂, rounded up, for the row v = Σ d_j·w_j of the constraint's left side over the features."""
-        exact = rational.lift(self.head.weights)
-        scale = rational.from_fractions([d for _, d in constraint.outputs], (len(constraint.outputs),))
-        rows = exact.numerators[[j for j, _ in constraint.outputs]]
-        row = (scale.numerators[:, None] * rows).sum(axis=0)
-        return root_above(Fraction(int((row * row).sum()), (exact.denominator * scale.denominator) ** 2))
+        factors = ball.from_fractions([d for _, d in constraint.outputs], (len(constraint.outputs), 1))
+        rows = ball.exactly(self.head.weights[[j for j, _ in constraint.outputs]])
+        return _length((factors * rows).sum(axis=0))
 
     def float32_error(self, box: Box) -> FeatureError:
         """How far off the features may be in float32 at any float32 point of the box; ∞ if it may overflow.
@@ -357,7 +352,7 @@ class Features:
         shapes = self.network.shapes
         for step in self.steps:
             size = (_norm(tensors[step.source]) + moved + error) * _SAFE
-            added = _norm(rational.lift(self.network.constants[step.bias])) if step.bias else 0.0
+            added = _norm(ball.exactly(self.network.constants[step.bias])) if step.bias else 0.0
             inside = step.layers[0] if step.layers else None
             count = int(np.prod(shapes[step.target]))
             summed = count if inside is None else inside.positions * len(inside.weights)
@@ -471,10 +466,13 @@ def radius(box: Box) -> Fraction:
     )
 
 
-def _norm(tensor: RationalTensor) -> float:
-    """‖·‖₂, rounded up."""
-    squares = int((tensor.numerators * tensor.numerators).sum())
-    return _float_above(root_above(Fraction(squares, tensor.denominator**2)))
+def _length(tensor: NDArray[Any]) -> Fraction:
+    """‖·‖₂ of exact entries, rounded up."""
+    return root_above(ball.fraction((tensor * tensor).sum() + ball.ZERO))
+
+
+def _norm(tensor: NDArray[Any]) -> float:
+    return _float_above(_length(tensor))
 
 
 def _float_above(value: Fraction) -> float:
@@ -515,7 +513,7 @@ class Nonexpansive(CertificateKind):
         at_centre = cache(features.at_centre)
 
         def bound(constraint: Linear, box: Box) -> Fraction:
-            outputs = at_centre(box)[problem.network.output].fractions()
+            outputs = tuple(map(ball.fraction, at_centre(box)[problem.network.output].reshape(-1)))
             widths = [(high - low) / 2 for low, high in zip(box.lower, box.upper, strict=True)]
             moved = row(constraint) * rate * radius(box) + sum(
                 (abs(c) * widths[i] for i, c in constraint.inputs), Fraction(0)

@@ -13,12 +13,7 @@ from msgspec import Struct
 from dokimos.checker.base import CertificateKind, Natural, Problem, Proven, read_data
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.checker.lemmas.constraints import affine_layer, before, output_errors
-from dokimos.core.errors import InputError, InvalidProof, about
-from dokimos.networks.chain import Step, as_chain
-from dokimos.networks.graph import Network, Node
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.outward import TINY
-from dokimos.networks.semantics.piecewise_linear import (
+from dokimos.checker.lemmas.piecewise_linear import (
     ZERO,
     AffineExpression,
     PiecewiseLinear,
@@ -26,6 +21,11 @@ from dokimos.networks.semantics.piecewise_linear import (
     piecewise_linear,
     variable,
 )
+from dokimos.core.errors import InputError, InvalidProof, about
+from dokimos.networks.chain import Step, as_chain
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.outward import TINY
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Label
 

@@ -12,11 +12,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import CertificateKind, Natural, Problem, Proven, read_data, refute
-from dokimos.checker.lemmas.constraints import behind, objective
+from dokimos.checker.lemmas.constraints import behind
+from dokimos.checker.lemmas.piecewise_linear import PiecewiseLinear, objective, piecewise_linear
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.outward import Rounded, dot_rounding
-from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.semantics.propagation import window_rows
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Label

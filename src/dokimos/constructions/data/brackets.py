@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.data.data_set import Classifier, DataSet, Records, exact_box
 from dokimos.core.errors import InputError, InvalidProof
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.outcome import SearchEffort

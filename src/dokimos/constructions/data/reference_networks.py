@@ -13,7 +13,7 @@ import numpy as np
 
 from dokimos.constructions.data.data_set import Normalisation
 from dokimos.core.errors import InputError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.networks.writing.builder import ModelBuilder
 
 # The reference architectures as lists of layers, used for training, bounding and writing

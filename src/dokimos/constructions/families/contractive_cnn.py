@@ -25,7 +25,7 @@ from dokimos.constructions.robustness import (
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics import rational
+from dokimos.networks.semantics.ball import exactly, fraction
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
@@ -413,10 +413,9 @@ class _Head:
 
         `move` is how far any feature may move; `scores` leave class 0's offset out.
         """
-        exact = rational.lift(rows)
-        first, *others = exact.numerators
+        first, *others = exactly(rows)
         return max(
-            Fraction(int(abs(first - row).sum()), exact.denominator) * move + score - scores[0]
+            fraction(abs(first - row).sum()) * move + score - scores[0]
             for row, score in zip(others, scores[1:], strict=True)
         )
 

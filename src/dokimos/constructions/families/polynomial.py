@@ -20,7 +20,8 @@ from dokimos.engine.polynomial_plans import Dip, plan, plan_whole_box
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Linear, Point, Property, nearest_point
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 
 # Random polynomials near one of their boundary points, their needles and their minima
 

@@ -24,9 +24,8 @@ from dokimos.constructions.robustness import (
 from dokimos.constructions.tight_features import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
+from dokimos.suites.instance import DEFAULT_ULPS, Certificate
 from dokimos.suites.vnnlib.model import Box, Property
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.robustness import ball
 from dokimos.core.errors import InputError
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import unknown_name
 from dokimos.networks.writing.builder import GraphBuilder
 from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Box, Point, Property

@@ -14,8 +14,8 @@ from typing import Annotated
 from dokimos.core.readable import Brief
 from dokimos.core.tables import Column
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS, Facts, Profile
-from dokimos.suites.instance import Answer
 from dokimos.verifiers.base import CertificateStyle
 from dokimos.verifiers.catalogue import styles_of
 from dokimos.verifiers.execution.limits import Termination

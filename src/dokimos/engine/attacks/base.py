@@ -17,8 +17,8 @@ from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.vnnlib.margins import margin_cases, margin_form, why_no_margin
-from dokimos.suites.vnnlib.model import Case, Point, Property
-from dokimos.suites.vnnlib.violation import require_fit, violation_at
+from dokimos.suites.vnnlib.model import Case, Point, Property, require_fit
+from dokimos.suites.vnnlib.violation import violation_at
 
 if TYPE_CHECKING:  # torch takes seconds to load, and is not installed everywhere
     from dokimos.engine.attacks.target import Points, Target

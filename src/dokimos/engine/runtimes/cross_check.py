@@ -33,8 +33,8 @@ from dokimos.engine.runtimes.sessions import (
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
-from dokimos.suites.instance import Instance, Label, Semantics, Truth
+from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.suites.instance import DEFAULT_ULPS, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at, violation_of

@@ -15,7 +15,8 @@ from dokimos.core.inputs import uncompressed
 from dokimos.engine.runtimes.sessions import CannotRun, intermediate_values
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
+from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Point
 
 

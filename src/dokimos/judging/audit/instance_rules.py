@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.core.errors import DokimosError, packages_missing
+from dokimos.core.errors import DokimosError
+from dokimos.core.plugins import packages_missing
 from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.audit.file_rules import LintRule, Remark
 from dokimos.judging.audit.subjects import InstancePair, PublishedCategory, PublishedRuns
@@ -16,9 +17,11 @@ from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
+from dokimos.suites.answers import Answer
 from dokimos.suites.folder import LintSeverity
-from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth, sha256
-from dokimos.suites.vnnlib.model import Box, Linear, Property, nearest_point
+from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
+from dokimos.suites.vnnlib.margins import nearest_point
+from dokimos.suites.vnnlib.model import Box, Linear, Property
 from dokimos.suites.vnnlib.violation import violation_at
 
 #: What takes about a second: the numbers of points and of descent steps, and the total work.

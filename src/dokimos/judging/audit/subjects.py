@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
-from dokimos.core.inputs import contained
+from dokimos.core.paths import contained
 from dokimos.judging.verdicts import Judgement
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx

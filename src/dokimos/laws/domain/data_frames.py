@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 

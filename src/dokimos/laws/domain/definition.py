@@ -11,7 +11,7 @@ from typing import Any
 
 from dokimos.core.errors import InputError
 from dokimos.core.plugins import PluggableRegistry
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.domain.functions import BUILTINS, SCORES, DomainFunction, explain, load_module
 

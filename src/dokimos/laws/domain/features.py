@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 
 #: The name of a choice's value when it has none.
 NONE = "none"

@@ -15,6 +15,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.tables import array_in
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import is_table, rows_of
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Layout
@@ -76,7 +77,7 @@ def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
         return as_records(array_in(content, file=path), layout, str(path))
     if path.suffix == ".json":
         document = strict_json.parse(content, file=path, nan=True)
-        rows = strict_json.convert(document, list[Any], file=path, what="a list of records")
+        rows = convert(document, list[Any], file=path, what="a list of records")
         return as_records(rows, layout, str(path))
     try:
         text = content.decode("utf-8")

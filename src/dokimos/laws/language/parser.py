@@ -17,7 +17,7 @@ from lark.visitors import Transformer_NonRecursive, v_args
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.law_layout import find_block, meaning, parse_block, position
 from dokimos.laws.language.syntax import Comment, Expression, Law, LawError, Position, name_of

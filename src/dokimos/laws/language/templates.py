@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import InputError
-from dokimos.core.readable import printable
-from dokimos.core.registry import unknown_name
+from dokimos.core.readable import printable, unknown_name
 from dokimos.laws.domain.data_frames import Cell, CsvTable, column_feature
 from dokimos.laws.domain.features import Feature, Kind
 from dokimos.laws.language.law_layout import format_law, format_literal

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Slot
 from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.models.tested_model import Rows

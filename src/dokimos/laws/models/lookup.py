@@ -14,7 +14,7 @@ from typing import Any
 
 from dokimos.core.errors import InputError
 from dokimos.core.files import read_whole
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.functions import load_module
 from dokimos.laws.models.model_files import (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.typed_values import convert
 
 #: How many pairs of a record and a tree are walked at a time, so that temporary arrays fit in a cache.
 _PAIRS = 2**15
@@ -275,7 +276,7 @@ def read_trees(content: bytes, *, name: str) -> Ensemble:
     """The trees in the content of a file. Raises UnreadableFile."""
     document = strict_json.parse(content, file=name)
     expect_format(document, FORMAT, _VERSION, file=name, otherwise="is not a file of decision trees")
-    form = strict_json.convert(document, _TreesForm, file=name, what="a file of decision trees")
+    form = convert(document, _TreesForm, file=name, what="a file of decision trees")
     try:
         return _ensemble(form)
     except (ValueError, OverflowError) as problem:

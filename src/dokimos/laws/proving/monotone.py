@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
+from dokimos.core.readable import did_you_mean
 from dokimos.core.records import Table
-from dokimos.core.registry import did_you_mean
 from dokimos.laws.domain.data_frames import domain_of, is_table, read_csv_table, table_domain
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout

@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos.checker.lemmas.zones import Number, Options, Quantity, Span, Values, Zone, exact
 from dokimos.core.errors import InputError
-from dokimos.core.registry import did_you_mean
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.case_frame import Frame, Records
 from dokimos.laws.engine.confirmation import put_in_words, run_cases, shrink

@@ -19,6 +19,7 @@ from dokimos.core import strict_json
 from dokimos.core.documents import expect_format
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import domain_file, load_domain
 from dokimos.laws.engine.law_plan import LawPlan
@@ -91,7 +92,7 @@ def _read(path: Path, form: type[Form], format_: str, what: str) -> Form:
     """A file as a form that begins with a head. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path), file=path)
     expect_format(document, format_, _VERSION, file=path, otherwise=f"is not {what}")
-    found = strict_json.convert(document, form, file=path, what=what)
+    found = convert(document, form, file=path, what=what)
     if hashlib.sha256(found.text.encode()).hexdigest() != found.text_sha256:
         raise UnreadableFile(path, "is damaged: the text of the law was changed.")
     return found

@@ -18,6 +18,7 @@ from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
+from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.law_sources import DomainSource, LawSource, law_domain, laws_in
 from dokimos.laws.models.lookup import as_domain_model
@@ -84,7 +85,7 @@ def _read(path: Path) -> list[_EntryForm]:
     try:
         document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
         expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not what a repair has left")
-        form = strict_json.convert(document, _EntriesForm, file=path, what="what a repair has left")
+        form = convert(document, _EntriesForm, file=path, what="what a repair has left")
     except UnreadableFile as problem:
         said = problem.reason.rstrip(".")
         raise UnreadableFile(

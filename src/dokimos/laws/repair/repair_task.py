@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.zones import ForbiddenDecisions
-from dokimos.core.errors import packages_missing
+from dokimos.core.plugins import packages_missing
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import limits_of

@@ -17,6 +17,7 @@ from dokimos.core import strict_json
 from dokimos.core.documents import Count, expect_format
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.core.files import read_whole, write_whole
+from dokimos.core.typed_values import convert
 from dokimos.laws.engine.confirmation import SavedViolations
 from dokimos.laws.engine.law_case import LawCase, as_record, from_json, to_json
 from dokimos.laws.engine.law_plan import LawPlan
@@ -228,7 +229,7 @@ def read_violations(path: Path) -> SavedViolations:
     wanted = "is not a file of violations that `dokimos law test` wrote"
     is_old = isinstance(document, dict) and document.get("version") == _OLD_VERSION
     expect_format(document, FORMAT, _OLD_VERSION if is_old else _VERSION, file=path, otherwise=wanted)
-    form = strict_json.convert(document, _ResultForm, file=path, what="a file of violations")
+    form = convert(document, _ResultForm, file=path, what="a file of violations")
     law = parse_law(form.law.text, name=form.law.file)
     folder = path.absolute().parent
     return SavedViolations(

@@ -162,7 +162,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 _MOST_TAPS = 1 << 28
 
 
-def _per_axis(call: OnnxCall, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(call: OnnxCall, name: str, rank: int) -> tuple[int, ...]:
+    """Positive integers, one for each axis; 1 where they are left out."""
     values = call.integers(name) or (1,) * rank
     if len(values) != rank or min(values) < 1:
         call.refuse(f"its {name} {list(values)} are not {rank} positive integers.")
@@ -199,7 +200,7 @@ def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> _Windo
         call.refuse(
             f"a window of rank {rank} does not fit an input of shape {lowering.shape(call.inputs[0])}."
         )
-    strides, dilations = _per_axis(call, "strides", rank), _per_axis(call, "dilations", rank)
+    strides, dilations = per_axis(call, "strides", rank), per_axis(call, "dilations", rank)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     auto = call.text("auto_pad", "NOTSET")
     if auto == "NOTSET":
@@ -231,94 +232,9 @@ def _conv(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(call, "Conv", [n for n in call.inputs if n], attributes, output=call.outputs[0])
 
 
-def _conv_transpose(lowering: Lowering, call: OnnxCall) -> None:
-    """A convolution of the input with zeros between its entries, its window turned round.
-
-    y_o = Σ w_k·x_i over all i and k with i·stride + k·dilation − pad = o. With x'_j = x_i at j = i·stride
-    and 0 elsewhere, this is Σ_k w_k·x'_{o + pad − k·dilation}: a convolution by w, its last weight first.
-    """
-    weights = lowering.constant(call, 1, "its weights")
-    if call.input(2):
-        lowering.constant(call, 2, "its bias")
-    x, kernel = lowering.shape(call.inputs[0]), weights.shape[2:]
-    rank, group = len(kernel), call.integer("group", 1)
-    if rank == 0 or len(x) != rank + 2 or group < 1 or len(weights) % group:
-        call.refuse(f"weights of shape {weights.shape} in {group} groups do not fit an input of shape {x}.")
-    if (call.integers("kernel_shape") or kernel) != kernel:
-        call.refuse(f"its kernel_shape differs from that of its weights, {list(kernel)}.")
-    strides, dilations = _per_axis(call, "strides", rank), _per_axis(call, "dilations", rank)
-    grown = _transposed_pads(call, x[2:], kernel, strides, dilations)
-    spread = _spread(lowering, call, strides)
-    size = lowering.shape(spread)
-    if any(
-        min(a, 0) + min(b, 0) <= -n for n, a, b in zip(size[2:], grown[:rank], grown[rank:], strict=True)
-    ):
-        call.refuse("its pads crop the whole input.")
-    widths = (0, 0, *grown[:rank], 0, 0, *grown[rank:])
-    padded = lowering.emit(call, "Pad", [spread], {"pads": widths, "value": 0.0})
-    grouped = weights.reshape(group, len(weights) // group, *weights.shape[1:])
-    turned = np.flip(grouped.swapaxes(1, 2), axis=tuple(range(3, 3 + rank)))
-    turned = turned.reshape(group * turned.shape[1], *turned.shape[2:])
-    attributes: dict[str, Attribute] = {
-        "strides": (1,) * rank,
-        "pads": (0,) * (2 * rank),
-        "dilations": dilations,
-        "group": group,
-    }
-    inputs = [padded, lowering.add_constant(call, turned), *filter(None, call.inputs[2:])]
-    lowering.emit(call, "Conv", inputs, attributes, output=call.outputs[0])
-
-
-def _transposed_pads(
-    call: OnnxCall, space: Shape, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[int, ...]:
-    """By how much what is convolved is wider than the spread input, at the beginnings and at the ends."""
-    rank = len(kernel)
-    extra, pads = call.integers("output_padding") or (0,) * rank, call.integers("pads") or (0,) * (2 * rank)
-    auto, wanted = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
-    if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        call.refuse(f"its auto_pad {auto!r} is unknown.")
-    if len(extra) != rank or len(pads) != 2 * rank or min(*extra, *pads) < 0:
-        call.refuse(f"its pads {list(pads)} or output_padding {list(extra)} do not fit {rank} axes.")
-    if (auto != "NOTSET" or wanted is not None) and any(pads):
-        call.refuse("its pads contradict its auto_pad or output_shape; leave one of them out.")
-    if auto.startswith("SAME") and wanted is None:
-        wanted = tuple(n * stride for n, stride in zip(space, strides, strict=True))
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    if wanted is not None:
-        full = [(n - 1) * s + e + k for n, s, e, k in zip(space, strides, extra, spans, strict=True)]
-        totals = [a - b for a, b in zip(full, wanted, strict=False)]
-        if len(wanted) != rank or any(total < 0 or total % 2 for total in totals):
-            call.refuse("runtimes disagree on how its output_shape or auto_pad is met; write out its pads.")
-        pads = tuple(total // 2 for total in totals) * 2
-    begins = [span - 1 - pad for span, pad in zip(spans, pads[:rank], strict=True)]
-    # The spread input ends with the zeros after its last entry, which belong to no window.
-    ends = [
-        span - 1 - pad + e - (stride - 1)
-        for span, pad, e, stride in zip(spans, pads[rank:], extra, strides, strict=True)
-    ]
-    return (*begins, *ends)
-
-
-def _spread(lowering: Lowering, call: OnnxCall, strides: Sequence[int]) -> str:
-    """The input with stride − 1 zeros after each of its entries, along every axis of its space."""
-    source, shape = call.inputs[0], lowering.shape(call.inputs[0])
-    if all(stride == 1 for stride in strides):
-        return source
-    columns = [(n, 1) for n in shape[2:]]
-    source = lowering.emit(
-        call, "Reshape", [source], {"shape": (*shape[:2], *(n for c in columns for n in c))}
-    )
-    after = [width for stride in strides for width in (0, stride - 1)]
-    widths = (*(0,) * len(lowering.shape(source)), 0, 0, *after)
-    source = lowering.emit(call, "Pad", [source], {"pads": widths, "value": 0.0})
-    wide = tuple(n * stride for n, stride in zip(shape[2:], strides, strict=True))
-    return lowering.emit(call, "Reshape", [source], {"shape": (*shape[:2], *wide)})
-
-
 def _pool(lowering: Lowering, call: OnnxCall) -> None:
     space = lowering.shape(call.inputs[0])[2:]
-    kernel = _per_axis(call, "kernel_shape", len(space))
+    kernel = per_axis(call, "kernel_shape", len(space))
     window = _window(lowering, call, kernel)
     if call.flag("ceil_mode", 0):
         window = window._replace(pads=_ceiled(call, space, kernel, window))
@@ -380,7 +296,6 @@ WINDOW_RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "AveragePool": _pool,
         "Conv": _conv,
-        "ConvTranspose": _conv_transpose,
         "GlobalAveragePool": _global_average_pool,
         "MaxPool": _pool,
     }

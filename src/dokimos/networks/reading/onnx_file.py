@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,6 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper, shape_inference
 
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
-from dokimos.core.inputs import read_regular, uncompressed
 from dokimos.networks.graph import Network, Shape
 from dokimos.networks.reading import arithmetic, rearrangements
 from dokimos.networks.reading.fold import array_of, fold
@@ -28,10 +27,11 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     {
         **arithmetic.RULES,
         **rearrangements.RULES,
-        **rearrangements.RESAMPLING_RULES,
         **arithmetic.WINDOW_RULES,
     }
 )
+#: Operators whose rules stand beside the core: only a network that has one of them needs their module.
+_BESIDE, _UPSAMPLING = ("ConvTranspose", "Resize", "Upsample"), "dokimos.networks.reading.upsampling"
 #: Attributes without effect on inference, or on the one output that is read.
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -196,7 +196,7 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
     )
     _refuse_left_out(call)
     if not fold(lowering, call):
-        rule = _RULES.get(call.op)
+        rule = (import_module(_UPSAMPLING).RULES if call.op in _BESIDE else _RULES).get(call.op)
         if rule is None:
             call.refuse("it is not one of the operators that Dokimos supports.")
         rule(lowering, call)
@@ -237,9 +237,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> list[_Typ
     for name in filter(None, node.input):
         array = lowering.value(name)
         types[name] = _type_of(lowering.kind(name), lowering.shape(name))
-        if array is not None and (
-            array.dtype.kind in "iub" or node.op_type in rearrangements.RESAMPLING_RULES
-        ):
+        if array is not None and (array.dtype.kind in "iub" or node.op_type in _BESIDE):
             data[name] = numpy_helper.from_array(array, name)
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")
@@ -269,19 +267,3 @@ def _read_type(kind: onnx.TypeProto | None) -> _Type | None:
         return None
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
     return dtype, tuple(size for size in sizes if size is not None)
-
-
-# Reading a network from a file on disk
-
-
-def read_onnx_file(path: Path) -> Network:
-    """The network in the file at `path`, decompressed first if it is compressed.
-
-    Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
-    """
-    try:
-        content = read_regular(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UnreadableFile(path, f"cannot be read ({reason}).") from error
-    return read_onnx(uncompressed(content, file=str(path)), name=str(path))

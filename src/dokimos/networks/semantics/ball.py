@@ -1,13 +1,15 @@
-"""The network over Arb's balls: every rule encloses the real value, however few bits there are.
+"""The network over exact rationals and Arb's balls: every rule is exact, or encloses the real value.
 
-A tensor is an object array of `arb`. A value that is not decided (a division by a ball around zero,
-a fractional power of one) becomes a ball that is not finite, and stays so.
+A tensor is an object array whose entries are `fmpq` where a value is known exactly, and otherwise `arb`.
+What leaves the rationals, or becomes too long to be worth writing down exactly, becomes a ball, of the
+current precision. A value that is not decided (a division by zero, or by a ball around it, a fractional
+power of one) becomes a ball that is not finite, and stays so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from types import MappingProxyType
@@ -15,7 +17,7 @@ from typing import Any
 
 import flint
 import numpy as np
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat, fmpq, fmpq_mat
 from numpy.typing import NDArray
 
 from dokimos.networks.graph import Node, Shape
@@ -37,16 +39,52 @@ def precision(bits: int) -> Iterator[None]:
         flint.ctx.prec = before
 
 
+#: Operators that leave the rationals at nearly every number.
+TRANSCENDENTAL = frozenset({"Cos", "Exp", "Sigmoid", "Sin", "Softmax", "Tanh"})
+#: Longer numbers become balls, whose cost does not grow with the network's depth.
+MAX_BITS = 1 << 16
+ZERO = fmpq(0)
+
+
 def lift(array: Array) -> Array:
-    """A float array as exact balls."""
+    """A finite float array as exact balls."""
     return _mapped(lambda value: arb(float(value)), array)
 
 
+def exactly(array: Array) -> Array:
+    """A finite float array as exact rationals."""
+    return _shaped(map(_number, array.astype(np.float64).reshape(-1).tolist()), array.shape)
+
+
 def from_fractions(values: Sequence[Fraction], shape: Shape) -> Array:
-    """The balls around these numbers, row-major."""
-    balls = np.empty(len(values), dtype=object)
-    balls[:] = [arb(fmpq(value.numerator, value.denominator)) for value in values]
-    return balls.reshape(shape)
+    """These numbers, row-major."""
+    return _shaped((fmpq(value.numerator, value.denominator) for value in values), shape)
+
+
+def around(tensor: Array) -> Array:
+    """The balls of the current precision around exact entries."""
+    return _mapped(arb, tensor)
+
+
+def is_exact(tensor: Array) -> bool:
+    """Whether every entry is known exactly."""
+    return all(type(entry) is fmpq for entry in tensor.reshape(-1).tolist())
+
+
+def fraction(value: fmpq) -> Fraction:
+    """An exact entry as a number of Python's."""
+    return Fraction(int(value.p), int(value.q))
+
+
+def _shaped(entries: Iterable[Any], shape: Shape) -> Array:
+    found = np.empty(math.prod(shape), dtype=object)
+    found[:] = list(entries)
+    return found.reshape(shape)
+
+
+def _number(value: float) -> Any:
+    """A float: exactly, if it is finite."""
+    return fmpq(*value.as_integer_ratio()) if math.isfinite(value) else arb(value)
 
 
 def _mapped(function: Callable[..., Any], *arrays: Any) -> Array:
@@ -79,16 +117,55 @@ def _moving(move: Callable[[Node, Array], Array]) -> Rule:
     return rule
 
 
+def _kept(x: Any) -> Any:
+    """The number itself, or the ball around one that has become too long."""
+    return arb(x) if type(x) is fmpq and x.height_bits() > MAX_BITS else x
+
+
+def _growing(rule: Rule) -> Rule:
+    """A rule whose results may be longer than what it reads."""
+    return lambda node, arguments: _mapped(_kept, rule(node, arguments))
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return max(a, b) if type(a) is type(b) is fmpq else arb(a).max(arb(b))
+
+
+def _less(a: Any, b: Any) -> Any:
+    return min(a, b) if type(a) is type(b) is fmpq else arb(a).min(arb(b))
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return arb.nan() if type(b) is fmpq and b == 0 else a / b
+
+
+def _floor(x: Any) -> Any:
+    return fmpq(x.p // x.q) if type(x) is fmpq else x.floor()
+
+
+def _sign(x: Any) -> Any:
+    return fmpq((x > 0) - (x < 0)) if type(x) is fmpq else x.sgn()
+
+
+def _root(x: Any) -> Any:
+    """√x, exactly if it is rational."""
+    if type(x) is fmpq and x >= 0:
+        root = fmpq(math.isqrt(int(x.p)), math.isqrt(int(x.q)))
+        if root * root == x:
+            return root
+    return arb(x).sqrt()
+
+
 def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + (-x).exp())
+    return 1 / (1 + (-arb(x)).exp())
 
 
 def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
-    """⌊max(x, 0)⌋ + ⌈min(x, 0)⌉; not finite where the integer type may not hold it."""
-    least, beyond = arb(node.integer("least")), arb(node.integer("beyond"))
+    """⌊max(x, 0)⌋ − ⌊max(−x, 0)⌋; not finite where the integer type may not hold it."""
+    least, beyond = fmpq(node.integer("least")), fmpq(node.integer("beyond"))
 
     def truncated(x: Any) -> Any:
-        whole = x.max(arb(0)).floor() + x.min(arb(0)).ceil()
+        whole = _floor(_greater(x, ZERO)) - _floor(_greater(-x, ZERO))
         return whole if whole >= least and whole < beyond else arb.nan()
 
     return _mapped(truncated, *given(arguments))
@@ -96,13 +173,17 @@ def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 def _leaky_relu(node: Node, arguments: Sequence[Array | None]) -> Array:
     # max(x, 0) + alpha min(x, 0) is LeakyRelu for every x, and needs no decision about the sign.
-    alpha = arb(node.real("alpha"))
-    return _mapped(lambda x: x.max(arb(0)) + alpha * x.min(arb(0)), *given(arguments))
+    alpha = _number(node.real("alpha"))
+    return _mapped(lambda x: _greater(x, ZERO) + alpha * _less(x, ZERO), *given(arguments))
 
 
 def _clip(node: Node, arguments: Sequence[Array | None]) -> Array:
-    low, high = arb(node.real("min")), arb(node.real("max"))
-    return _mapped(lambda x: x.max(low).min(high), *given(arguments))
+    (x,) = given(arguments)
+    for key, choose, idle in (("min", _greater, -math.inf), ("max", _less, math.inf)):
+        bound = node.real(key)
+        if bound != idle:
+            x = _mapped(choose, x, _number(bound))
+    return x
 
 
 def _pow(node: Node, arguments: Sequence[Array | None]) -> Array:
@@ -112,48 +193,48 @@ def _pow(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 def _power(x: Any, exponent: float) -> Any:
     if not exponent.is_integer():
-        if x.is_zero() and exponent > 0:
-            return arb(0)
-        return x ** arb(exponent)
-    result, square, remaining = arb(1), x, abs(int(exponent))
+        return ZERO if x == 0 and exponent > 0 else arb(x) ** arb(exponent)
+    result, square, remaining = fmpq(1), x, abs(int(exponent))
     while remaining:
         if remaining & 1:
-            result = result * square
-        square = square * square
+            result = _kept(result * square)
+        square = _kept(square * square)
         remaining >>= 1
-    return result if exponent >= 0 else 1 / result
+    return result if exponent >= 0 else _quotient(fmpq(1), result)
 
 
-def _product(a: Array, b: Array) -> Array:
-    """Matrix products as np.matmul has them; those of several rows by Arb, which rounds each sum once."""
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-2] < 2 or 0 in (*a.shape, *b.shape):
+def product(a: Array, b: Array) -> Array:
+    """Matrix products as np.matmul has them; exact ones, and those of several rows, by Flint."""
+    exact = is_exact(a) and is_exact(b)
+    if a.ndim < 2 or b.ndim < 2 or 0 in (*a.shape, *b.shape) or (a.shape[-2] < 2 and not exact):
         return np.asarray(np.matmul(a, b), dtype=object)
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     left, right = (np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b))
+    matrix = fmpq_mat if exact else arb_mat
     out = np.empty((*stack, a.shape[-2], b.shape[-1]), dtype=object)
     for at in np.ndindex(stack):
-        out[at] = (arb_mat(left[at].tolist()) * arb_mat(right[at].tolist())).tolist()
+        out[at] = (matrix(left[at].tolist()) * matrix(right[at].tolist())).tolist()
     return out
 
 
 def _matmul(node: Node, arguments: Sequence[Array | None]) -> Array:
     a, b = given(arguments)
-    return _product(a, b)
+    return product(a, b)
 
 
 def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
     a, b, *bias = given(arguments)
     left = a.T if node.integer("transA") else a
     right = b.T if node.integer("transB") else b
-    total = _product(left, right) * arb(node.real("alpha"))
+    total = product(left, right) * _number(node.real("alpha"))
     for c in bias:
-        total = total + c * arb(node.real("beta"))
+        total = total + c * _number(node.real("beta"))
     return np.asarray(total, dtype=object)
 
 
 def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
     x, weights, *bias = given(arguments)
-    total = convolve(node, x, weights, zero=arb(0), product=_product)
+    total = convolve(node, x, weights, zero=ZERO, product=product)
     for b in bias:
         total = total + per_channel(b, x.ndim)
     return total
@@ -162,17 +243,22 @@ def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
 def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
     (x,) = given(arguments)
     kernel = node.integers("kernel")
-    view = flat_windows(propagation.windows(node, x, kernel, arb.neg_inf()), len(kernel))
+    view = flat_windows(propagation.windows(node, x, kernel, None), len(kernel))
     result = view[..., 0]
     for tap in range(1, view.shape[-1]):
-        result = _mapped(lambda a, b: a.max(b), result, view[..., tap])
+        result = _mapped(_greater_of_known, result, view[..., tap])
     return result
+
+
+def _greater_of_known(a: Any, b: Any) -> Any:
+    """The greater of two numbers, None being the padding, which never wins."""
+    return b if a is None else a if b is None else _greater(a, b)
 
 
 def _average_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
     (x,) = given(arguments)
     kernel = node.integers("kernel")
-    view = flat_windows(propagation.windows(node, x, kernel, arb(0)), len(kernel))
+    view = flat_windows(propagation.windows(node, x, kernel, ZERO), len(kernel))
     return _mapped(
         lambda total, count: total / count,
         view.sum(axis=-1),
@@ -197,18 +283,18 @@ def _softmax(node: Node, arguments: Sequence[Array | None]) -> Array:
     """exp(x_i - s) / Σ_j exp(x_j - s), which does not depend on s: any number near the largest will do."""
     (x,) = given(arguments)
     axis = node.integer("axis")
-    middles = _mapped(lambda value: value.mid(), x)
+    middles = _mapped(lambda value: arb(value).mid(), x)
     largest = np.asarray(np.maximum.reduce(middles, axis=axis, keepdims=True), dtype=object)
-    powers = _mapped(lambda value, shift: (value - shift).exp(), x, largest)
+    powers = _mapped(lambda value, shift: arb(value - shift).exp(), x, largest)
     return _mapped(lambda a, b: a / b, powers, powers.sum(axis=axis, keepdims=True))
 
 
 def _batch_normalization(node: Node, arguments: Sequence[Array | None]) -> Array:
     x, *parameters = given(arguments)
     scale, bias, mean, variance = (per_channel(p, x.ndim) for p in parameters)
-    epsilon = arb(node.real("epsilon"))
-    deviation = _mapped(lambda v: (v + epsilon).sqrt(), variance)
-    return _mapped(lambda v, s, b, m, d: (v - m) / d * s + b, x, scale, bias, mean, deviation)
+    epsilon = _number(node.real("epsilon"))
+    deviation = _mapped(lambda v: _root(v + epsilon), variance)
+    return _mapped(lambda v, s, b, m, d: _quotient(v - m, d) * s + b, x, scale, bias, mean, deviation)
 
 
 def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
@@ -218,36 +304,36 @@ def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
 TABLE: Mapping[str, Rule] = MappingProxyType(
     {
         **{op: _moving(move) for op, move in propagation.REARRANGE.items()},
-        "Add": _folding(lambda a, b: a + b),
-        "AveragePool": _average_pool,
-        "BatchNormalization": _batch_normalization,
+        "Add": _growing(_folding(lambda a, b: a + b)),
+        "AveragePool": _growing(_average_pool),
+        "BatchNormalization": _growing(_batch_normalization),
         "Clip": _clip,
         "Concat": _concat,
-        "Conv": _conv,
-        "Cos": _each(lambda x: x.cos()),
-        "Div": _folding(lambda a, b: a / b),
-        "Erf": _each(lambda x: x.erf()),
-        "Exp": _each(lambda x: x.exp()),
-        "Floor": _each(lambda x: x.floor()),
-        "Gemm": _gemm,
-        "LeakyRelu": _leaky_relu,
-        "MatMul": _matmul,
-        "Max": _folding(lambda a, b: a.max(b)),
+        "Conv": _growing(_conv),
+        "Cos": _each(lambda x: arb(x).cos()),
+        "Div": _growing(_folding(_quotient)),
+        "Erf": _each(lambda x: arb(x).erf()),
+        "Exp": _each(lambda x: arb(x).exp()),
+        "Floor": _each(_floor),
+        "Gemm": _growing(_gemm),
+        "LeakyRelu": _growing(_leaky_relu),
+        "MatMul": _growing(_matmul),
+        "Max": _folding(_greater),
         "MaxPool": _max_pool,
-        "Min": _folding(lambda a, b: a.min(b)),
-        "Mul": _folding(lambda a, b: a * b),
+        "Min": _folding(_less),
+        "Mul": _growing(_folding(lambda a, b: a * b)),
         "Neg": _each(lambda x: -x),
-        "Pad": _moving(lambda node, x: propagation.pad(node, x, arb(node.real("value")))),
-        "Pow": _pow,
-        "ReduceMean": _reduce_mean,
-        "ReduceSum": _reduce_sum,
-        "Relu": _each(lambda x: x.max(arb(0))),
+        "Pad": _moving(lambda node, x: propagation.pad(node, x, _number(node.real("value")))),
+        "Pow": _growing(_pow),
+        "ReduceMean": _growing(_reduce_mean),
+        "ReduceSum": _growing(_reduce_sum),
+        "Relu": _each(lambda x: _greater(x, ZERO)),
         "Sigmoid": _each(_sigmoid),
-        "Sign": _each(lambda x: x.sgn()),
-        "Sin": _each(lambda x: x.sin()),
+        "Sign": _each(_sign),
+        "Sin": _each(lambda x: arb(x).sin()),
         "Softmax": _softmax,
-        "Sub": _folding(lambda a, b: a - b),
-        "Tanh": _each(lambda x: x.tanh()),
+        "Sub": _growing(_folding(lambda a, b: a - b)),
+        "Tanh": _each(lambda x: arb(x).tanh()),
         "Truncate": _truncate,
     }
 )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics import ball, rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.propagation import propagate
 
@@ -110,52 +111,22 @@ def evaluate(
         raise InputError(
             f"The point has {given} coordinates, but the network takes {taken}; give one for each."
         )
-    values = [Fraction(coordinate) for coordinate in point]
     operators = {node.op for node in network.nodes}
-    exact: dict[str, rational.RationalTensor] = {}
-    if operators <= set(rational.TABLE) or operators & _JUMPS:
-        exact = _rational_part(network, values)
-        if network.output in exact:
-            outputs = exact[network.output].fractions()
-            return Enclosure(outputs, outputs)
-    return _enclosed(network, values, exact, relative_width, max_bits)
-
-
-def _rational_part(network: Network, point: Sequence[Fraction]) -> dict[str, rational.RationalTensor]:
-    """The exact values of the tensors that are reached within the rationals."""
-    found = {name: rational.lift(array) for name, array in network.constants.items()}
-    found[network.input] = rational.from_fractions(point, network.input_shape)
-    for node in network.nodes:
-        if node.op in rational.TABLE and all(name in found for name in node.inputs if name):
-            try:
-                arguments = [found[name] if name else None for name in node.inputs]
-                found[node.output] = rational.TABLE[node.op](node, arguments)
-            except rational.NotRational:
-                break
-    return found
-
-
-def _enclosed(
-    network: Network,
-    point: Sequence[Fraction],
-    exact: Mapping[str, rational.RationalTensor],
-    relative_width: Fraction,
-    max_bits: int,
-) -> Enclosure:
-    """The outputs in balls, from the tensors that are known exactly on."""
-    left = replace(network, nodes=tuple(node for node in network.nodes if node.output not in exact))
-    needed = {name: exact[name] for node in left.nodes for name in node.inputs if name in exact}
+    # Balls cost less; but they stay narrow only if they need no decision, and are never points.
+    exact = not operators & ball.TRANSCENDENTAL or operators & _JUMPS
+    source = ball.from_fractions([Fraction(coordinate) for coordinate in point], network.input_shape)
+    known: dict[str, Any] = {}
     # Balls of fewer bits than the width has can only be that narrow where they are exact.
     bits = min(max(_FIRST_BITS, 1 << relative_width.denominator.bit_length().bit_length()), max_bits)
     while True:
         with ball.precision(bits):
-            source = ball.from_fractions(point, network.input_shape)
-            known = {
-                name: ball.from_fractions(tensor.fractions(), tensor.numerators.shape)
-                for name, tensor in needed.items()
-            }
             tensors = propagate(
-                left, source, lift=ball.lift, table=ball.TABLE, semantics="ball", known=known
+                replace(network, nodes=tuple(node for node in network.nodes if node.output not in known)),
+                source if exact else ball.around(source),
+                lift=ball.exactly if exact else ball.lift,
+                table=ball.TABLE,
+                semantics="exact",
+                known=known,
             )
             bounds = [bounds_of(value) for value in tensors[network.output].reshape(-1)]
         found = [pair for pair in bounds if pair is not None and _is_narrow(*pair, relative_width)]
@@ -166,6 +137,7 @@ def _enclosed(
                 f"The network's value at the point is not known to the required precision with {bits} bits;"
                 " allow more bits, or move the point away from where the network divides by zero."
             )
+        known = {name: tensor for name, tensor in tensors.items() if ball.is_exact(tensor)}
         bits = min(2 * bits, max_bits)
 
 
@@ -178,7 +150,9 @@ def _is_narrow(lower: Fraction, upper: Fraction, relative_width: Fraction) -> bo
 
 
 def bounds_of(value: Any) -> tuple[Fraction, Fraction] | None:
-    """Rational bounds on a ball; None if it is not finite, or too large to be written down."""
+    """Rational bounds on an entry; None for a ball that is not finite, or too large to be written down."""
+    if type(value) is fmpq:
+        return (exact := ball.fraction(value)), exact
     if not value.is_finite():
         return None
     lower, upper = _end(value.lower(), up=False), _end(value.upper(), up=True)

@@ -147,10 +147,6 @@ def _extreme(function: np.ufunc) -> Rule[Interval]:
     return rule
 
 
-def _relu(x: Interval) -> Interval:
-    return x.map(lambda end: np.maximum(end, 0.0))
-
-
 def _leaky_relu(node: Node, arguments: Arguments) -> Interval:
     """Linear on either side of 0, so extreme at the ends or, where the box straddles it, at 0."""
     x, alpha = _one(arguments), point(node.real("alpha"))
@@ -169,14 +165,6 @@ def _leaky_relu(node: Node, arguments: Arguments) -> Interval:
 def _clip(node: Node, arguments: Arguments) -> Interval:
     least, most = node.real("min"), node.real("max")
     return _one(arguments).map(lambda end: np.minimum(np.maximum(end, least), most))
-
-
-def _floor(x: Interval) -> Interval:
-    return x.map(np.floor)
-
-
-def _sign(x: Interval) -> Interval:
-    return x.map(np.sign)
 
 
 def _truncate(node: Node, arguments: Arguments) -> Interval:
@@ -215,14 +203,6 @@ def _reduce_mean(node: Node, arguments: Arguments) -> Interval:
     return divide(_reduce_sum(node, arguments), point(count))
 
 
-def _softmax(node: Node, arguments: Arguments) -> Interval:
-    return outward.softmax(_one(arguments), node.integer("axis"))
-
-
-def _power(node: Node, arguments: Arguments) -> Interval:
-    return outward.power(_one(arguments), node.real("exponent"))
-
-
 def _batch_normalization(node: Node, arguments: Arguments) -> Interval:
     """(x − mean) · (scale / √(variance + ε)) + bias, in which every tensor occurs once."""
     x = _one(arguments)
@@ -232,11 +212,6 @@ def _batch_normalization(node: Node, arguments: Arguments) -> Interval:
     )
     factor = divide(scale, square_root(add(variance, point(node.real("epsilon")))))
     return add(multiply(subtract(x, mean), factor), bias)
-
-
-def _matmul(node: Node, arguments: Arguments) -> Interval:
-    a, b = _one(arguments), _one(arguments, 1)
-    return matrix_product(a, b)
 
 
 def _conv(node: Node, arguments: Arguments) -> Interval:
@@ -277,24 +252,24 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "Div": _binary(divide),
         "Erf": _unary(outward.erf),
         "Exp": _unary(outward.exp),
-        "Floor": _unary(_floor),
+        "Floor": _unary(lambda x: x.map(np.floor)),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
-        "MatMul": _matmul,
+        "MatMul": _binary(matrix_product),
         "Max": _extreme(np.maximum),
         "MaxPool": _max_pool,
         "Min": _extreme(np.minimum),
         "Mul": _binary(multiply),
         "Neg": _unary(negate),
         "Pad": _pad,
-        "Pow": _power,
+        "Pow": lambda node, arguments: outward.power(_one(arguments), node.real("exponent")),
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,
-        "Relu": _unary(_relu),
+        "Relu": _unary(lambda x: x.map(lambda end: np.maximum(end, 0.0))),
         "Sigmoid": _unary(outward.sigmoid),
-        "Sign": _unary(_sign),
+        "Sign": _unary(lambda x: x.map(np.sign)),
         "Sin": _unary(outward.sin),
-        "Softmax": _softmax,
+        "Softmax": lambda node, arguments: outward.softmax(_one(arguments), node.integer("axis")),
         "Sub": _binary(subtract),
         "Tanh": _unary(outward.tanh),
         "Truncate": _truncate,

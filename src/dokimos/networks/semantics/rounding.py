@@ -52,9 +52,6 @@ from dokimos.networks.semantics.outward import (
 )
 from dokimos.networks.semantics.propagation import Rule, propagate, window_counts
 
-#: How far exp, tanh, erf, sigmoid and softmax may be off in float32, unless a truth says otherwise.
-DEFAULT_ULPS = 8
-
 # How each operator passes on the float32 errors of its inputs, and what it adds: the table behind
 # `rounding`
 

@@ -18,10 +18,9 @@ from dokimos.core.readable import float_number
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.figures.frame import Anchor, Figure, Shape, Sheet
-from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.entry import SuiteEntry, read_vnnlib_file
 from dokimos.suites.folder import read_suite
 from dokimos.suites.vnnlib.model import Case, Conjunction, Linear, Point, Property
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
 
 # What to draw for the point of a wrong answer: its place in the box, and its outputs
 

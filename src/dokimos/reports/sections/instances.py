@@ -18,8 +18,9 @@ from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings, RunOutcome
 from dokimos.reports.sections.base import Section
 from dokimos.reports.sections.wrong_answers import wrong_anchors
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS, Facts, Measurement
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.instance import Label
 
 # Every instance with what is known about it, and every run, as frozen rows
 

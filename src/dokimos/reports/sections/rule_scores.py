@@ -18,7 +18,8 @@ from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import VerifierName, grid
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 
 @dataclass(frozen=True)

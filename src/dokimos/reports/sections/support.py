@@ -17,7 +17,8 @@ from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings, Known
 from dokimos.reports.sections.base import Section
 from dokimos.reports.terminal_tables import grid
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 FAMILY = "ops"
 

@@ -23,7 +23,8 @@ from dokimos.reports.figures.counterexample import Scene, data_address, input_ba
 from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
-from dokimos.suites.instance import Answer, Label
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Point
 
 OUTPUTS_SHOWN = 64

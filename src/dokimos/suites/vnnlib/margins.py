@@ -13,7 +13,7 @@ over them, each on its own box.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dokimos.networks.semantics.interval import round_outward
 from dokimos.networks.semantics.outward import Floats, Interval, point
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature, Terms
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property, Signature, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,3 +156,13 @@ def losing_class(property: Property) -> int | None:
             return None
         winners.add(terms[0][0])
     return winners.pop() if len(winners) == 1 else None
+
+
+# The point of a box that is nearest to a given point
+
+
+def nearest_point(values: Iterable[float | Fraction], box: Box) -> Point:
+    """The point of the box, which is not empty, that is nearest to these finite numbers, exactly."""
+    return tuple(
+        min(max(Fraction(x), low), high) for x, low, high in zip(values, box.lower, box.upper, strict=True)
+    )

@@ -7,12 +7,15 @@ stay linear. All numbers are exactly the decimals in the file, as rationals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from math import prod
+
+from dokimos.core.errors import InputError
+from dokimos.networks.graph import Network
 
 Point = tuple[Fraction, ...]
 Terms = tuple[tuple[int, Fraction], ...]
@@ -157,11 +160,15 @@ class Property:
         )
 
 
-# The point of a box that is nearest to a given point
-
-
-def nearest_point(values: Iterable[float | Fraction], box: Box) -> Point:
-    """The point of the box, which is not empty, that is nearest to these finite numbers, exactly."""
-    return tuple(
-        min(max(Fraction(x), low), high) for x, low, high in zip(values, box.lower, box.upper, strict=True)
-    )
+def require_fit(network: Network, property: Property) -> None:
+    """Refuse a property of several networks or with products, or one whose sizes are not the network's."""
+    if len(property.networks) != 1:
+        raise InputError("the property is about several networks; only one can be evaluated here")
+    if property.products:
+        raise InputError("the property multiplies variables; only linear constraints can be evaluated here")
+    sizes = (property.input_size, property.output_size)
+    if sizes != (network.input_size, network.output_size):
+        raise InputError(
+            f"the property has {sizes[0]} inputs and {sizes[1]} outputs, "
+            f"the network {network.input_size} and {network.output_size}"
+        )

@@ -6,10 +6,8 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from dokimos.core.errors import UnreadableFile
-from dokimos.core.inputs import read_regular, uncompressed
+from dokimos.core.inputs import uncompressed
 from dokimos.suites.vnnlib.cases import Assertions, Numbers, read_forms
 from dokimos.suites.vnnlib.model import Property, Signature
 from dokimos.suites.vnnlib.text import Atom, Group, Source, excerpt
@@ -185,15 +183,3 @@ def read_vnnlib(content: bytes, *, file: str) -> Property:
         source = Source(content[: problem.start].decode("utf-8", "replace"), file)
         raise source.error(len(source.text), "the file is not UTF-8 text") from None
     return parse_vnnlib(text, file=file)
-
-
-# Reading a property from a file on disk
-
-
-def read_vnnlib_file(path: Path) -> Property:
-    """The property in a file, `.vnnlib` or `.vnnlib.gz`."""
-    try:
-        content = read_regular(path)
-    except OSError as problem:
-        raise UnreadableFile(path, f"the file cannot be read: {problem.strerror}.") from None
-    return read_vnnlib(content, file=str(path))

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Enclosure, enclosures
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Property
+from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, require_fit
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,6 @@ def violations(
     require_fit(network, property)
     for outputs in enclosures(network, point, floats_first=floats_first):
         yield violation_of(property, point, outputs)
-
-
-def require_fit(network: Network, property: Property) -> None:
-    """Refuse a property of several networks or with products, or one whose sizes are not the network's."""
-    if len(property.networks) != 1:
-        raise InputError("the property is about several networks; only one can be evaluated here")
-    if property.products:
-        raise InputError("the property multiplies variables; only linear constraints can be evaluated here")
-    sizes = (property.input_size, property.output_size)
-    if sizes != (network.input_size, network.output_size):
-        raise InputError(
-            f"the property has {sizes[0]} inputs and {sizes[1]} outputs, "
-            f"the network {network.input_size} and {network.output_size}"
-        )
 
 
 def outside_by(box: Box, point: Sequence[Fraction]) -> Fraction:

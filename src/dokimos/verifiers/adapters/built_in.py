@@ -12,7 +12,7 @@ from typing import ClassVar
 from dokimos import __version__
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.files import code_key
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, Verifier, as_command
 from dokimos.verifiers.environments import our_module
 from dokimos.verifiers.execution.limits import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome

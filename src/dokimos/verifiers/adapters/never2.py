@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.suites.entry import read_vnnlib_file
 from dokimos.suites.vnnlib.model import Case, Conjunction, Property
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of
 from dokimos.verifiers.execution.limits import Outcome

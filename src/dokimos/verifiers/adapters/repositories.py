@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from dokimos.core.errors import InputError
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PYTHON_SETTING, RepositoryTool, file_content

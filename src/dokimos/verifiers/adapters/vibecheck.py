@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import CertificateStyle, Invocation, Query, as_command, log_tail
 from dokimos.verifiers.conversions import declared_network
 from dokimos.verifiers.environments import PinnedEnvironment, PinnedVerifier, pins_of

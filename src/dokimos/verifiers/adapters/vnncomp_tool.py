@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self
 
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import NO_ATTACK, CertificateStyle, Finding, Invocation, Query, as_command
 from dokimos.verifiers.execution.limits import Outcome
 from dokimos.verifiers.placed import PlacedVerifier, repository_of, tree_digest

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from dokimos.suites.instance import VerifierAnswer
+from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query
 from dokimos.verifiers.conversions import INPUT_NAME, OUTPUT_NAME
 from dokimos.verifiers.environments import our_module

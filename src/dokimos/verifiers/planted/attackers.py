@@ -16,7 +16,7 @@ import numpy as np
 
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.interval import enclose
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Property
 from dokimos.verifiers.adapters.built_in import ATTACKING

@@ -18,8 +18,9 @@ from dokimos.engine.attacks.gradients import PGD
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Answer, Label, VerifierAnswer
+from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.margins import margin_cases
 from dokimos.suites.vnnlib.model import Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib

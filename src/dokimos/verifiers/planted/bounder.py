@@ -17,10 +17,9 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.propagation import Rule, propagate
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm, margin_form
-from dokimos.suites.vnnlib.model import Box, Case, Point
-from dokimos.suites.vnnlib.violation import require_fit
+from dokimos.suites.vnnlib.model import Box, Case, Point, require_fit
 from dokimos.verifiers.planted.base import Bounds, PlantedVerifier, Sort, Task, attacked, violates
 
 #: How many boxes are bounded before the verifier gives up: with few inputs more, since splits of these get

@@ -12,7 +12,7 @@ from dokimos.core.registry import Registry
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.networks.graph import Network
-from dokimos.suites.instance import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Point
 from dokimos.verifiers.planted.attackers import attackers

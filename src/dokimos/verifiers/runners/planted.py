@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.core.files import write_whole
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import Bounds, task_for

@@ -17,12 +17,11 @@ from typing import Any
 from dokimos.core.errors import DokimosError, UnsupportedOp
 from dokimos.engine.outcome import claims_of
 from dokimos.engine.reference import Decision, computed_at, decide
-from dokimos.networks.reading.onnx_file import read_onnx_file
-from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Answer, Label, Truth, sha256
+from dokimos.suites.answers import Answer
+from dokimos.suites.entry import read_content, read_onnx_file, read_vnnlib_file
+from dokimos.suites.instance import Label, Truth, sha256
 from dokimos.suites.suite_files import dump_truth
-from dokimos.suites.vnnlib.reader import read_vnnlib_file
-from dokimos.suites.vnnlib.violation import require_fit
+from dokimos.suites.vnnlib.model import require_fit
 from dokimos.suites.vnnlib.writer import exact_decimal
 from dokimos.verifiers.result_file import SCHEMA
 from dokimos.verifiers.runners.warm_queries import serve

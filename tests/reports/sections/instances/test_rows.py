@@ -6,8 +6,8 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.instances import campaign_rows
 from dokimos.reports.sections.wrong_answers import WrongAnswers
+from dokimos.suites.answers import Answer
 from dokimos.suites.facts import COMPONENTS
-from dokimos.suites.instance import Answer
 from tests.reports.explanation_sample import known_facts
 from tests.reports.sample import LOG_TAILS, judgement, sample_judgements
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.piecewise_linear import (
+from dokimos.checker.lemmas.piecewise_linear import (
     AffineExpression,
     combine,
     piecewise_linear,
     variable,
 )
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.rounding import rounding_bounds
 
 NUMBERS = st.builds(Fraction, st.integers(-(10**6), 10**6) | st.just(0), st.integers(1, 60))

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import rational
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.outward import TINY, Rounded, dot_rounding
 from dokimos.networks.semantics.propagation import REARRANGE, concat, pad, propagate, window_rows, windows
+from dokimos.suites.vnnlib.model import Box, Linear
 
 # Sparse affine expressions with exact coefficients, over numbered variables
 
@@ -390,11 +391,8 @@ def _names(rows: Array) -> list[list[int]] | None:
 
 def _magnitudes(sizes: Array, weights: Array, bias: Array) -> list[list[Fraction]]:
     """|bias_m| + Σ_k |weights[k, m]|·sizes[r, k], exactly."""
-    seen, factors, added = (rational.lift(abs(x)) for x in (sizes, weights, bias))
-    scale = seen.denominator * factors.denominator
-    products = rational.product(seen.numerators, factors.numerators)
-    constants = added.fractions()
-    return [[Fraction(n, scale) + c for n, c in zip(row, constants, strict=True)] for row in products]
+    seen, factors, added = (ball.exactly(abs(x)) for x in (sizes, weights, bias))
+    return [[ball.fraction(value) for value in row] for row in ball.product(seen, factors) + added]
 
 
 def _above(value: Fraction) -> float:
@@ -467,3 +465,26 @@ def piecewise_linear(network: Network, *, rounding: Mapping[str, Rounded] | None
         noise=MappingProxyType(translation.noise),
         outputs=tuple(_expressions(values[network.output]).flat),
     )
+
+
+# A constraint of the property as an expression over the network's variables
+
+
+def objective(form: PiecewiseLinear, constraint: Linear) -> AffineExpression:
+    """left side − bound: what a proof of `unsat` shows to be positive on the whole box."""
+    return combine(
+        [
+            *((c, variable(i)) for i, c in constraint.inputs),
+            *((d, form.outputs[j]) for j, d in constraint.outputs),
+        ],
+        -constraint.bound,
+    )
+
+
+def ranges(form: PiecewiseLinear, box: Box) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+    """The lower and upper ends of all variables that are free: the inputs and the noise."""
+    lower = dict(enumerate(box.lower))
+    upper = dict(enumerate(box.upper))
+    for number, bound in form.noise.items():
+        lower[number], upper[number] = -bound, bound
+    return lower, upper
