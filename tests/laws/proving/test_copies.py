@@ -12,7 +12,7 @@ from dokimos.core.strict_json import parse, write
 from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.question import Deadline, ExactCase, LinearCover, SearchEnd
+from dokimos.laws.proving.question import Deadline, ExactCase, LinearCover, SearchEnd, first_end
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.saved_proofs import read_proof, save_proof
 from dokimos.laws.proving.stated_laws import BOTH
@@ -31,7 +31,9 @@ def _searched(text: str, content: bytes, *, seconds: float = 5) -> tuple[CopiesO
 
     copies = CopiesOfNetwork(closer)
     is_violated = any(map(confirms, _all_cases(found.question)))
-    return copies, copies.search(confirms, Deadline.after(seconds)), is_violated
+    deadline = Deadline.after(seconds)
+    end = first_end(copies.run(confirms, deadline), deadline) or SearchEnd()
+    return copies, end, is_violated
 
 
 @pytest.mark.parametrize("text", LAWS)
@@ -69,8 +71,8 @@ def test_float32_is_claimed_only_beyond_the_rounding() -> None:
 def test_a_proof_goes_through_a_file(tmp_path: Path) -> None:
     content, made = network(2, rising=0.5), plan(MORE)
     found, closer = stated(made, content)
-    end = CopiesOfNetwork(closer).search(lambda case: False, Deadline.after(10))
-    assert end.cover is not None
+    end = first_end(CopiesOfNetwork(closer).run(lambda case: False, Deadline.after(10)), Deadline.after(10))
+    assert end is not None and end.cover is not None
     model, place = model_of(content), tmp_path / "proof.json"
     decided = LawDecision(made.law, made.domain, model, VerifySettings(), LawAnswer.PROVEN, cover=end.cover)
     save_proof(replace(decided, over=found.question.over, semantics=BOTH), place)

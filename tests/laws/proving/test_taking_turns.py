@@ -71,3 +71,23 @@ def test_without_draws_the_search_goes_on_alone(monkeypatch: pytest.MonkeyPatch)
     statement: Any = None
     end = law_search.search_trees(statement, lambda case: True, Deadline.after(60))
     assert end.cover == Cover((None,)) and clock.now == 7.0
+
+
+@pytest.mark.parametrize("needed", [(3, 1000, 1000), (1000, 7, 1000), (1000, 1000, 40)])
+def test_three_take_no_longer_than_their_turns(
+    monkeypatch: pytest.MonkeyPatch, needed: tuple[int, int, int]
+) -> None:
+    """A search for a violation has half of the time, two for a proof a quarter each."""
+    clock = _Clock()
+    monkeypatch.setattr(law_search, "time", SimpleNamespace(process_time=lambda: clock.now))
+    first, *others = (_draws(clock, steps, 1.0) for steps in needed)
+    ends = law_search.taking_turns(first, law_search.taking_turns(*others, expected=(0.0, 1.0)))
+    assert next(end for end in ends if end is not None).step == "draws"
+    share = 2 if needed[0] < 1000 else 4
+    assert clock.now <= share * min(needed) + 5.0
+
+
+def test_a_search_that_is_over_leaves_its_turns_to_the_others() -> None:
+    none: Iterator[SearchEnd | None] = iter(())
+    ends = law_search.taking_turns(none, iter([None, SearchEnd("here", case=())]))
+    assert [end.step for end in ends if end is not None] == ["here"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,10 +27,9 @@ from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
 from dokimos.suites.lower import Lowered, lower
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
-if TYPE_CHECKING:
-    from dokimos.engine.linear import LinearFinding
-
-#: What the answer calls the search.
+#: The CPU seconds of the first search.
+FIRST_TURN = 1.0
+#: What the answer calls it.
 _STEP = "linear bounds of copies"
 #: How many cases next to a point are tried.
 _MOST_CASES = 16
@@ -78,28 +77,35 @@ class CopiesOfNetwork:
         largest = sum(sorted((Fraction(each) for each in error.tolist()), reverse=True)[:2], Fraction(0))
         return proven.real > largest
 
-    def search(self, confirms: Confirms, deadline: Deadline) -> SearchEnd:
-        """A proof, or a case that certainly violates the law; neither if none is found in time."""
+    def run(self, confirms: Confirms, deadline: Deadline) -> Iterator[SearchEnd | None]:
+        """Searches for a proof, or a case that certainly violates the law, each with twice the time of the
+        one before; none where the law cannot be said so, or torch is not installed."""
+        if find_spec("torch") is None:
+            return
         from dokimos.engine.linear import LinearSearch
         from dokimos.engine.outcome import SearchEffort
 
-        try:
-            network, made = self._made
-            found: list[ExactCase] = []
+        question = self.closer.question
+        found: list[ExactCase] = []
 
-            def settles(point: Point) -> bool:
-                columns = [sum((point[k] for k in parts), Fraction(0)) for parts in made.inputs]
-                question = self.closer.question
-                near = islice(cases_near(question, columns), _MOST_CASES)
-                found.extend(case for case in near if case in question.zone and confirms(case))
-                return bool(found)
+        def settles(point: Point) -> bool:
+            columns = [sum((point[k] for k in parts), Fraction(0)) for parts in made.inputs]
+            near = islice(cases_near(question, columns), _MOST_CASES)
+            found.extend(case for case in near if case in question.zone and confirms(case))
+            return bool(found)
 
-            effort = SearchEffort(deadline.left)
-            ended: LinearFinding = LinearSearch(network, made.property, effort, settles).run()
-        except (Refusal, InvalidProof, UnsupportedOp):
-            return SearchEnd(_STEP, share=1.0)
-        cover = None if found or ended.data is None else LinearCover(ended.data)
-        return SearchEnd(_STEP, cover, found[0] if found else None, share=1.0)
+        seconds, goes_on = FIRST_TURN, True
+        while goes_on:
+            effort = SearchEffort(min(seconds, deadline.left))
+            try:
+                network, made = self._made
+                data = LinearSearch(network, made.property, effort, settles).run().data
+            except (Refusal, InvalidProof, UnsupportedOp):
+                return
+            if found:
+                yield SearchEnd(_STEP, case=found[0])
+            yield None if data is None else SearchEnd(_STEP, cover=LinearCover(data))
+            seconds, goes_on = 2 * seconds, effort.end is not None
 
 
 # Copies of a ReLU network side by side, as one network of plain layers: what any verifier reads
