@@ -43,6 +43,17 @@ MOST_LINES_IN_ALL = 8962
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
+#: What looks for proofs or violations of laws; nothing that checks one may import it.
+SEARCH_FOR_LAWS = (
+    "torch",
+    "dokimos.engine",
+    "dokimos.constructions",
+    "dokimos.laws.proving.case_tables",
+    "dokimos.laws.proving.law_search",
+    "dokimos.laws.proving.verifying",
+)
+MOST_LINES_FOR_A_LAW = 20_000
+MOST_LINES_FOR_LABELS_AND_LAWS = 22_180
 MOST_LINES_FOR_ONE_KIND = 6172
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -204,6 +215,23 @@ def test_what_laws_on_trees_add_is_no_larger_than_it_was() -> None:
     print(f"\nWhat laws on trees add, in lines of code:\n{listing(added)}")
     assert all(name.startswith(FOR_LAWS) for name in added)
     assert sum(map(lines_of_code, added)) <= MOST_LINES_FOR_TREES
+
+
+def test_what_the_proof_of_a_law_needs_is_no_larger_than_it_was() -> None:
+    """All of it: the language, the domain, every reader of models and what runs a case again.
+
+    The comparison with a run of the model is in it too. Most of it stands before the question that is
+    proven: whoever trusts an answer trusts how law, domain and model were read.
+    """
+    core = closure(["dokimos.laws.proving.saved_proofs"])
+    sizes = dict.fromkeys(("checker", "networks", "laws", "others"), 0)
+    for module in core:
+        room = module.split(".")[1] if "." in module else ""
+        sizes[room if room in sizes else "others"] += lines_of_code(module)
+    print(f"\nThe trusted core of laws, in lines of code:\n{listing(core)}\n{sizes}")
+    assert [name for name in sorted(core) if name.startswith(SEARCH_FOR_LAWS)] == []
+    assert sum(sizes.values()) <= MOST_LINES_FOR_A_LAW
+    assert sum(map(lines_of_code, core | whole_core())) <= MOST_LINES_FOR_LABELS_AND_LAWS
 
 
 def test_the_core_imports_nothing_that_must_not_be_trusted() -> None:

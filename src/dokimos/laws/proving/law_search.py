@@ -6,21 +6,37 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from importlib.util import find_spec
+from itertools import islice
 
 import numpy as np
 
 from dokimos.checker.lemmas.zones import Cover, Cut, Options, Span, Zone
 from dokimos.checker.trees.leaves import TreeStatement
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.engine.condition_cases import undecided
+from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.tree_search import TreeSearch
 from dokimos.laws.proving.case_tables import CaseTables, Table
+from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import Confirms, Deadline, ExactCase, SearchEnd, first_end
+from dokimos.laws.proving.question import (
+    Confirms,
+    Deadline,
+    ExactCase,
+    LinearCover,
+    SearchEnd,
+    first_end,
+)
+from dokimos.laws.proving.row_zones import cases_near
+from dokimos.suites.vnnlib.model import Point
 
 #: What the answers call the searches.
-_ZONES, _PAIRS = "bounds on zones", "leaf pairs"
+_ZONES, _COPIES, _PAIRS = "bounds on zones", "linear bounds of copies", "leaf pairs"
+#: The CPU seconds of the first search on copies, and how many cases next to a point it tries.
+FIRST_TURN, _MOST_CASES = 1.0, 16
 #: Zones that are processed together, and how many cases of each are tried.
 _BATCH, _FEW = 128, 3
 #: How much more a cut counts if it decides a condition.
@@ -184,6 +200,41 @@ def _cover(root: _Node) -> Cover:
         if node.parts is not None:
             pending += [node.parts[1], node.parts[0]]
     return Cover(tuple(steps))
+
+
+# The same by linear bounds of copies
+
+
+def search_copies(
+    copies: CopiesOfNetwork, confirms: Confirms, deadline: Deadline
+) -> Iterator[SearchEnd | None]:
+    """Searches for a proof, or a case that certainly violates the law, each with twice the time of the one
+    before; none where the law cannot be said so, or torch is not installed."""
+    if find_spec("torch") is None:
+        return
+    from dokimos.engine.linear import LinearSearch
+
+    question = copies.closer.question
+    found: list[ExactCase] = []
+
+    def settles(point: Point) -> bool:
+        columns = [sum((point[k] for k in parts), Fraction(0)) for parts in made.inputs]
+        near = islice(cases_near(question, columns), _MOST_CASES)
+        found.extend(case for case in near if case in question.zone and confirms(case))
+        return bool(found)
+
+    seconds, goes_on = FIRST_TURN, True
+    while goes_on:
+        effort = SearchEffort(min(seconds, deadline.left))
+        try:
+            network, made = copies.made
+            data = LinearSearch(network, made.property, effort, settles).run().data
+        except (Refusal, InvalidProof, UnsupportedOp):
+            return
+        if found:
+            yield SearchEnd(_COPIES, case=found[0])
+        yield None if data is None else SearchEnd(_COPIES, cover=LinearCover(data))
+        seconds, goes_on = 2 * seconds, effort.end is not None
 
 
 # Several searches in turn, none of which can tell whether it will ever end

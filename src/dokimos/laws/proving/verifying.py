@@ -15,9 +15,15 @@ from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
 from dokimos.laws.proving.case_tables import CaseTables, falsifying
-from dokimos.laws.proving.copies import FIRST_TURN, CopiesOfNetwork
+from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal, Unread
-from dokimos.laws.proving.law_search import NetworkSearch, search_trees, taking_turns
+from dokimos.laws.proving.law_search import (
+    FIRST_TURN,
+    NetworkSearch,
+    search_copies,
+    search_trees,
+    taking_turns,
+)
 from dokimos.laws.proving.question import Deadline, SearchEnd, first_end
 from dokimos.laws.proving.results import LawAnswer, LawDecision, RowDecision, RowsDecision, VerifySettings
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
@@ -97,7 +103,7 @@ def _searched(seed: int, stated: StatedLaw, deadline: Deadline) -> SearchEnd:
         draws = falsifying(tables, confirms, seed=seed, guided=False)
         return search_trees(closer.statement(), confirms, deadline, draws)
     zones = NetworkSearch(closer, tables, confirms, seed=seed)
-    copies = CopiesOfNetwork(closer).run(confirms, deadline)
+    copies = search_copies(CopiesOfNetwork(closer), confirms, deadline)
     proving = taking_turns(zones.run(), copies, expected=(0.0, FIRST_TURN))
     steps = taking_turns(falsifying(tables, confirms, seed=seed), proving)
     return first_end(steps, deadline) or zones.ends[0]
