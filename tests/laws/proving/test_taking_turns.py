@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dokimos.checker.lemmas.zones import Cover
-from dokimos.laws.proving import law_search
+from dokimos.laws.proving import law_search, question
 from dokimos.laws.proving.question import Deadline, SearchEnd
 
 
@@ -91,3 +91,26 @@ def test_a_search_that_is_over_leaves_its_turns_to_the_others() -> None:
     none: Iterator[SearchEnd | None] = iter(())
     ends = law_search.taking_turns(none, iter([None, SearchEnd("here", case=())]))
     assert [end.step for end in ends if end is not None] == ["here"]
+
+
+def test_the_last_search_on_copies_has_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins anew, so that many short ones cannot do what a long one does."""
+    clock, given = _Clock(), list[float]()
+
+    class Search:
+        def __init__(self, network: Any, asked: Any, effort: Any, settles: Any) -> None:
+            given.append(effort.seconds)
+            clock.now += effort.seconds
+            effort.seconds = -1.0  # it ran out of time
+
+        def run(self) -> Any:
+            return SimpleNamespace(data=None)
+
+    monkeypatch.setattr("dokimos.engine.linear.LinearSearch", Search)
+    monkeypatch.setattr(question, "time", SimpleNamespace(process_time=lambda: clock.now))
+    copies: Any = SimpleNamespace(
+        closer=SimpleNamespace(question=None), made=(None, SimpleNamespace(property=None))
+    )
+    steps = law_search.search_copies(copies, lambda _: False, Deadline.after(60))
+    assert question.first_end(steps, Deadline(59.5)) is None
+    assert given == [1.0, 2.0, 4.0, 8.0, 16.0, 29.0]

@@ -37,6 +37,8 @@ from dokimos.suites.vnnlib.model import Point
 _ZONES, _COPIES, _PAIRS = "bounds on zones", "linear bounds of copies", "leaf pairs"
 #: The CPU seconds of the first search on copies, and how many cases next to a point it tries.
 FIRST_TURN, _MOST_CASES = 1.0, 16
+#: The share of the time that one long search on copies has, which no search before it can make up for.
+_LAST_SHARE = 0.45
 #: Zones that are processed together, and how many cases of each are tried.
 _BATCH, _FEW = 128, 3
 #: How much more a cut counts if it decides a condition.
@@ -209,7 +211,8 @@ def search_copies(
     copies: CopiesOfNetwork, confirms: Confirms, deadline: Deadline
 ) -> Iterator[SearchEnd | None]:
     """Searches for a proof, or a case that certainly violates the law, each with twice the time of the one
-    before; none where the law cannot be said so, or torch is not installed."""
+    before, and the last one with all that is then left; none where the law cannot be said so, or torch is
+    not installed."""
     if find_spec("torch") is None:
         return
     from dokimos.engine.linear import LinearSearch
@@ -223,9 +226,9 @@ def search_copies(
         found.extend(case for case in near if case in question.zone and confirms(case))
         return bool(found)
 
-    seconds, goes_on = FIRST_TURN, True
+    seconds, kept, goes_on = FIRST_TURN, _LAST_SHARE * deadline.left, True
     while goes_on:
-        effort = SearchEffort(min(seconds, deadline.left))
+        effort = SearchEffort(seconds if deadline.left - seconds > kept else deadline.left)
         try:
             network, made = copies.made
             data = LinearSearch(network, made.property, effort, settles).run().data
