@@ -15,7 +15,7 @@ from typer.testing import Result
 from dokimos.core.errors import InputError
 from dokimos.laws.proving.law_search import NetworkSearch
 from dokimos.networks.writing.builder import ModelBuilder
-from tests.checker.test_trusted_core import SEARCH_FOR_LAWS
+from tests.checker.test_trusted_core import searching
 from tests.cli.conftest import invoke
 
 LAW = """import people;
@@ -237,4 +237,5 @@ def test_a_proof_is_checked_again_without_anything_that_looks_for_one(
     assert checked.returncode == 0, checked.stdout + checked.stderr
     loaded = checked.stdout.split()
     assert CLOSERS[name] in loaded
-    assert [each for each in loaded if each.startswith(SEARCH_FOR_LAWS)] == []
+    assert searching(loaded) == []
+    assert name != "rising.json" or "onnxruntime" not in loaded
