@@ -48,6 +48,17 @@ MOST_LINES_FOR_ONE_KIND = 5331
 #: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
 UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215
+#: What looks for proofs or violations of laws; nothing that checks one may import it.
+SEARCH_FOR_LAWS = (
+    "torch",
+    "dokimos.engine",
+    "dokimos.constructions",
+    "dokimos.laws.proving.case_tables",
+    "dokimos.laws.proving.law_search",
+    "dokimos.laws.proving.verifying",
+)
+MOST_LINES_FOR_A_LAW = 20_000
+MOST_LINES_FOR_LABELS_AND_LAWS = 22_180
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
@@ -160,6 +171,15 @@ def code_lines(text: str) -> set[int]:
     return found - said
 
 
+def searching(modules: Iterable[str]) -> list[str]:
+    """Those of the modules that look for proofs or violations of laws.
+
+    Runtimes do not: what was read of a model is compared with a run of it.
+    """
+    runs = ("dokimos.engine", "dokimos.engine.runtimes", "dokimos.engine.runtimes.sessions")
+    return [name for name in sorted(modules) if name.startswith(SEARCH_FOR_LAWS) and name not in runs]
+
+
 def module_of(kind: str) -> str:
     return type(CERTIFICATES[kind]).__module__
 
@@ -215,6 +235,23 @@ def test_what_upsampling_adds_is_no_larger_than_it_was() -> None:
     print(f"\nWhat networks that upsample add, in lines of code:\n{listing(added)}")
     assert added == {UPSAMPLING}
     assert sum(map(lines_of_code, added)) <= MOST_LINES_FOR_UPSAMPLING
+
+
+def test_what_the_proof_of_a_law_needs_is_no_larger_than_it_was() -> None:
+    """All of it: the language, the domain, every reader of models and what runs a case again.
+
+    The comparison with a run of the model is in it too. Most of it stands before the question that is
+    proven: whoever trusts an answer trusts how law, domain and model were read.
+    """
+    core = closure(["dokimos.laws.proving.saved_proofs"])
+    sizes = dict.fromkeys(("checker", "networks", "laws", "others"), 0)
+    for module in core:
+        room = module.split(".")[1] if "." in module else ""
+        sizes[room if room in sizes else "others"] += lines_of_code(module)
+    print(f"\nThe trusted core of laws, in lines of code:\n{listing(core)}\n{sizes}")
+    assert searching(core) == []
+    assert sum(sizes.values()) <= MOST_LINES_FOR_A_LAW
+    assert sum(map(lines_of_code, core | whole_core())) <= MOST_LINES_FOR_LABELS_AND_LAWS
 
 
 def test_the_core_imports_nothing_that_must_not_be_trusted() -> None:

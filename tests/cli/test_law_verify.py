@@ -8,10 +8,14 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import Result
 
 from dokimos.core.errors import InputError
+from dokimos.laws.proving.law_search import NetworkSearch
+from dokimos.networks.writing.builder import ModelBuilder
+from tests.checker.test_trusted_core import searching
 from tests.cli.conftest import invoke
 
 LAW = """import people;
@@ -201,32 +205,37 @@ def test_several_laws_are_counted_and_what_cannot_be_decided_says_why(folder: Pa
 CHECK = """
 import atexit, sys
 atexit.register(lambda: print(*sys.modules, sep="\\n"))
-sys.argv[1:] = ["check", {proof!r}, "--allow-code"]
+sys.argv[1:] = ["check", {proof!r}, "--allow-code", "--core-only"]
 from dokimos.__main__ import main
 main()
 """
-#: What looks for proofs or violations of laws on trees and networks.
-SEARCH = (
-    "torch",
-    "onnxruntime",
-    "dokimos.engine",
-    "dokimos.constructions",
-    "dokimos.laws.proving.case_tables",
-    "dokimos.laws.proving.law_search",
-    "dokimos.laws.proving.verifying",
-)
+#: What checks the proof of a law on each, and of a network its cover by zones, or linear bounds of copies.
+CLOSERS = {
+    "rising.json": "dokimos.checker.trees.covers",
+    "rising.onnx": "dokimos.laws.proving.network_closing",
+    "copies": "dokimos.checker.linear.proof",
+}
 
 
-def test_a_proof_is_checked_again_without_anything_that_looks_for_one(folder: Path) -> None:
-    done = run(
-        "verify", folder / "income.law", "--model", folder / "rising.json", "--out", folder / "proofs"
-    )
+@pytest.mark.parametrize("name", CLOSERS)
+def test_a_proof_is_checked_again_without_anything_that_looks_for_one(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "copies":  # then it is the only search that can prove it
+        monkeypatch.setattr(NetworkSearch, "run", lambda self: iter(()))
+    layers = ModelBuilder([2]).affine(np.array([[0.0, 1.0]]), np.array([-50.0])).relu()
+    content = layers.affine(np.array([[0.0], [1.0]]), np.array([5.5, 0.0])).build(2)
+    (folder / "rising.onnx").write_bytes(content)
+    model = folder / ("rising.onnx" if name == "copies" else name)
+    done = run("verify", folder / "income.law", "--model", model, "--out", folder / "proofs")
     assert done.exit_code == 0, done.output
     proof = folder / "proofs" / "income.json"
+    assert (json.loads(proof.read_text())["linear"] is not None) is (name == "copies")
     checked = subprocess.run(
         [sys.executable, "-c", CHECK.format(proof=str(proof))], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     loaded = checked.stdout.split()
-    assert "dokimos.checker.trees.covers" in loaded
-    assert [name for name in loaded if name.startswith(SEARCH)] == []
+    assert CLOSERS[name] in loaded
+    assert searching(loaded) == []
+    assert name != "rising.json" or "onnxruntime" not in loaded

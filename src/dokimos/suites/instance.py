@@ -12,7 +12,7 @@ from typing import Any
 
 from dokimos.suites.vnnlib.model import Point
 
-#: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
+#: How far exp, tanh, erf, sigmoid and softmax may be off in float32, unless a truth says otherwise.
 DEFAULT_ULPS = 8
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dokimos.laws.proving import case_tables
-from dokimos.laws.proving.case_tables import CaseTables, falsify
+from dokimos.laws.proving.case_tables import CaseTables, falsifying
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.question import Deadline
+from dokimos.laws.proving.question import Deadline, first_end
 from tests.laws.proving.small import LAWS, plan
 from tests.laws.proving.test_networks import model_of, network, stated
 from tests.laws.proving.test_trees import _all_cases
@@ -32,6 +32,7 @@ def test_what_violates_is_found_among_many_cases_and_nothing_else(
 
         tables = CaseTables(question, model_of(content).scores)
         deadline = Deadline.after(20.0 if violated else 0.1)
-        case = falsify(tables, confirms, seed=0, deadline=deadline, draws=draws, guided=not draws)
+        steps = falsifying(tables, confirms, seed=0, draws=draws, guided=not draws)
+        case = first_end(steps, deadline)
         assert (case is not None) is violated
         assert case is None or confirms(case.case)

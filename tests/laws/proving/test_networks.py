@@ -15,7 +15,7 @@ from dokimos.laws.models.model_files import onnx_model
 from dokimos.laws.models.tested_model import Model
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.law_search import search_networks
+from dokimos.laws.proving.law_search import NetworkSearch
 from dokimos.laws.proving.network_closing import (
     NetworkCloser,
     NetworkReach,
@@ -24,7 +24,7 @@ from dokimos.laws.proving.network_closing import (
     least_difference,
     products,
 )
-from dokimos.laws.proving.question import Deadline, SearchEnd
+from dokimos.laws.proving.question import Deadline, SearchEnd, first_end
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.stated_laws import BOTH, REAL, StatedLaw, state_law
 from dokimos.laws.proving.verifying import verify_law
@@ -68,8 +68,8 @@ def searched(found: StatedLaw, closer: NetworkCloser, content: bytes, *, blind: 
     def confirms(case: tuple[object, ...]) -> bool:
         return not blind and exactly_violated(found.question, closer.reach, case) is True  # type: ignore[arg-type]
 
-    (end,) = search_networks(closer, tables, confirms, Deadline.after(60))
-    return end
+    search = NetworkSearch(closer, tables, confirms)
+    return first_end(search.run(), Deadline.after(60)) or search.ends[0]
 
 
 @pytest.mark.parametrize("text", LAWS)

@@ -31,7 +31,6 @@ from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.question import (
     Confirms,
-    Deadline,
     ExactCase,
     LawQuestion,
     PredictedRecord,
@@ -266,87 +265,72 @@ _PREFERENCE = 2
 _TRIED = 8
 
 
-def falsify(
-    tables: CaseTables,
-    confirms: Confirms,
-    *,
-    seed: int,
-    deadline: Deadline,
-    draws: bool = True,
-    guided: bool = True,
-) -> SearchEnd | None:
-    """A violation; None if none was found in time.
+def falsifying(
+    tables: CaseTables, confirms: Confirms, *, seed: int, draws: bool = True, guided: bool = True
+) -> Iterator[SearchEnd | None]:
+    """The steps of a search for a violation, each of which may find one.
 
     A case counts only if `confirms` says so. With `draws`, all cases are tried if they are few, otherwise
-    random ones; with `guided`, the search continues from the cases nearest to a violation.
+    random ones, a few at first, then more at a time; with `guided`, the search goes on without end from the
+    cases nearest to a violation, unless all have been tried.
     """
     rng = np.random.default_rng(seed)
-    for found in falsifying(tables, confirms, rng) if draws else ():
-        if found is not None or deadline.is_over:
-            return found
-    for cases in _guided(tables, rng, deadline) if guided and not _are_few(tables) else ():
-        case = _confirmed(tables, cases, confirms)
-        if case is not None:
-            return SearchEnd("a search guided by the margin", case=case)
-        if deadline.is_over:
-            return None
-    return None
-
-
-def falsifying(
-    tables: CaseTables, confirms: Confirms, rng: np.random.Generator
-) -> Iterator[SearchEnd | None]:
-    """Try all cases if they are few, otherwise random ones, a few at first, then more at a time."""
     every, step = (tables.every(), "every case") if _are_few(tables) else (None, "draws from the ranges")
     total, size, start = _DRAWN if every is None else len(every), _FIRST, 0
-    while start < total:
+    while draws and start < total:
         size = min(size, total - start)
         cases = tables.drawn(rng, size) if every is None else every[start : start + size]
-        case = _confirmed(tables, cases, confirms)
-        yield None if case is None else SearchEnd(step, case=case)
+        yield _confirmed(tables, cases, confirms, step)
         start, size = start + size, min(2 * size, _BATCH)
+    for cases in _guided(tables, rng) if guided and every is None else ():
+        yield _confirmed(tables, cases, confirms, "a search guided by the margin")
 
 
 def _are_few(tables: CaseTables) -> bool:
     return is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES)
 
 
-def _confirmed(tables: CaseTables, cases: Table, confirms: Confirms) -> ExactCase | None:
+def _confirmed(tables: CaseTables, cases: Table, confirms: Confirms, step: str) -> SearchEnd | None:
     cases = cases[tables.admitted(cases)]
     worth = tables.worth(cases)
     promising = np.flatnonzero(worth >= 0)
     for row in promising[np.argsort(-worth[promising], kind="stable")][:_TRIED]:
         case = tables.exact_case(cases[row])
         if confirms(case):
-            return case
+            return SearchEnd(step, case=case)
     return None
 
 
-def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) -> Iterator[Table]:
-    """Children of the cases nearest to a violation, with several variables changed at once.
+def _guided(tables: CaseTables, rng: np.random.Generator) -> Iterator[Table]:
+    """Children of the cases nearest to a violation, with several variables changed at once, without end.
 
     If nothing comes nearer for a while, the search restarts, since it may be at a local optimum. Nearness
     is measured in two ways, in turn: as the worth of a case, and in steps (`CaseTables.worth`).
     """
     for in_steps in cycle((False, True, True)):
-        if deadline.is_over:
-            return
         kept = tables.drawn(rng, _STARTED)
         kept = kept[tables.admitted(kept)]
         if len(kept) == 0:
+            yield kept
             continue
         worth = tables.worth(kept, in_steps=in_steps)
         best, idle = -np.inf, 0
-        while idle < _PATIENCE and not deadline.is_over:
+        while idle < _PATIENCE:
             order = np.argsort(-worth, kind="stable")[:_KEPT]
             kept, worth = kept[order], worth[order]
             idle = 0 if worth[0] > best else idle + 1
             best = max(best, float(worth[0]))
             parents = (rng.random(_CHILDREN) ** _PREFERENCE * len(kept)).astype(np.int64)
             children = tables.changed(kept[parents], rng)
-            children = np.unique(children[tables.admitted(children)], axis=0)
+            children = children[tables.admitted(children)]
             yield children
             kept = np.concatenate([kept, children])
             worth = np.concatenate([worth, tables.worth(children, in_steps=in_steps)])
-            kept, first = np.unique(kept, axis=0, return_index=True)
-            worth = worth[first]
+            first = _different(kept, rng)
+            kept, worth = kept[first], worth[first]
+
+
+def _different(cases: Table, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The rows without repetitions: equal ones are told by a sum with random factors."""
+    _, first = np.unique((cases * rng.random(cases.shape[1])).sum(axis=1), return_index=True)
+    return np.sort(first)

@@ -6,20 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dokimos.checker.base import Problem
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.checker.linear.proof import LinearProof
-from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
+from dokimos.core.errors import DokimosError, InputError, UnsupportedOp
 from dokimos.laws.proving.expressions import Refusal, float32_end
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import Confirms, Deadline, ExactCase, LinearCover, SearchEnd
+from dokimos.laws.proving.question import LinearCover
 from dokimos.laws.proving.relational import relational_property, without_strict
-from dokimos.laws.proving.row_zones import cases_near
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Floats
@@ -27,13 +24,6 @@ from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
 from dokimos.suites.lower import Lowered, lower
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
-if TYPE_CHECKING:
-    from dokimos.engine.linear import LinearFinding
-
-#: What the answer calls the search.
-_STEP = "linear bounds of copies"
-#: How many cases next to a point are tried.
-_MOST_CASES = 16
 #: What a constraint says of inputs, and the constraint.
 _Placed = tuple[dict[int, Fraction], Linear]
 
@@ -45,7 +35,7 @@ class CopiesOfNetwork:
     closer: NetworkCloser
 
     @cached_property
-    def _made(self) -> tuple[Network, ProductInstance]:
+    def made(self) -> tuple[Network, ProductInstance]:
         """The copies, and the property. Raises Refusal where the law cannot be said so."""
         question, reach = self.closer.question, self.closer.reach
         asked = relational_property(question, question.zone, reach.network)
@@ -63,43 +53,25 @@ class CopiesOfNetwork:
 
         Theorem. At a case that violates the law, the copies are unsafe (`relational_property`, `lower`,
         `product_instance`); so if the property is `unsat`, there is none. In float32, score a of a record
-        is off by at most e_a, everywhere. A decision a in float32 means that no score j is larger there, so
-        that score j − score a is at most e_a + e_j over the reals. So at a case that violates the law in
-        float32, every constraint of some conjunction holds but for the largest e_a + e_j. If each
-        conjunction fails by more at every input, there is no such case.
+        is off by at most e_a, everywhere. What the law forbids of float32 scores is what the constraints
+        say of them; so at a case that violates it in float32, every constraint Σ f·score + … <= b of some
+        conjunction holds over the reals but for Σ |f|·e. If each conjunction fails by more than the largest
+        of these at every input, there is no such case.
 
         Raises InvalidProof, or Refusal.
         """
-        network, made = self._made
+        network, made = self.made
         proven = LinearProof().prove(Problem(network, made.property), cover.data)
         error = self.closer.reach.rounding
         if error is None:
             return False
-        largest = sum(sorted((Fraction(each) for each in error.tolist()), reverse=True)[:2], Fraction(0))
-        return proven.real > largest
-
-    def search(self, confirms: Confirms, deadline: Deadline) -> SearchEnd:
-        """A proof, or a case that certainly violates the law; neither if none is found in time."""
-        from dokimos.engine.linear import LinearSearch
-        from dokimos.engine.outcome import SearchEffort
-
-        try:
-            network, made = self._made
-            found: list[ExactCase] = []
-
-            def settles(point: Point) -> bool:
-                columns = [sum((point[k] for k in parts), Fraction(0)) for parts in made.inputs]
-                question = self.closer.question
-                near = islice(cases_near(question, columns), _MOST_CASES)
-                found.extend(case for case in near if case in question.zone and confirms(case))
-                return bool(found)
-
-            effort = SearchEffort(deadline.left)
-            ended: LinearFinding = LinearSearch(network, made.property, effort, settles).run()
-        except (Refusal, InvalidProof, UnsupportedOp):
-            return SearchEnd(_STEP, share=1.0)
-        cover = None if found or ended.data is None else LinearCover(ended.data)
-        return SearchEnd(_STEP, cover, found[0] if found else None, share=1.0)
+        scores = [Fraction(each) for each in error.tolist()] * len(self.closer.question.records)
+        off = (
+            sum((abs(f) * scores[j] for j, f in each.outputs if j < len(scores)), Fraction(0))
+            for _, conjunction in made.property.questions()
+            for each in conjunction
+        )
+        return proven.real > max(off)
 
 
 # Copies of a ReLU network side by side, as one network of plain layers: what any verifier reads

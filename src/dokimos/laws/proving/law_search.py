@@ -1,4 +1,4 @@
-"""Searches for a proof or a violation: of networks by branch and bound, of trees in turn with draws."""
+"""Searches for a proof or a violation: of networks by branch and bound, of trees; and turns of several."""
 
 from __future__ import annotations
 
@@ -6,23 +6,39 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from fractions import Fraction
+from importlib.util import find_spec
+from itertools import islice
 
 import numpy as np
 
 from dokimos.checker.lemmas.zones import Cover, Cut, Options, Span, Zone
 from dokimos.checker.trees.leaves import TreeStatement
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.engine.condition_cases import undecided
+from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.tree_search import TreeSearch
 from dokimos.laws.proving.case_tables import CaseTables, Table
+from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import Confirms, Deadline, ExactCase, SearchEnd
+from dokimos.laws.proving.question import (
+    Confirms,
+    Deadline,
+    ExactCase,
+    LinearCover,
+    SearchEnd,
+    first_end,
+)
+from dokimos.laws.proving.row_zones import cases_near
+from dokimos.suites.vnnlib.model import Point
 
-Found = TypeVar("Found")
 #: What the answers call the searches.
-_ZONES, _PAIRS = "bounds on zones", "leaf pairs"
+_ZONES, _COPIES, _PAIRS = "bounds on zones", "linear bounds of copies", "leaf pairs"
+#: The CPU seconds of the first search on copies, and how many cases next to a point it tries.
+FIRST_TURN, _MOST_CASES = 1.0, 16
+#: The share of the time that one long search on copies has, which no search before it can make up for.
+_LAST_SHARE = 0.45
 #: Zones that are processed together, and how many cases of each are tried.
 _BATCH, _FEW = 128, 3
 #: How much more a cut counts if it decides a condition.
@@ -47,47 +63,38 @@ class _Root:
     node: _Node
     open_ones: list[_Node] = field(default_factory=list)
     case: ExactCase | None = None
-    zones: int = 0
     seconds: float = 0.0
     is_stuck: bool = False
 
 
-def search_networks(
-    closer: NetworkCloser,
-    tables: CaseTables,
-    confirms: Confirms,
-    deadline: Deadline,
-    *,
-    zones: Sequence[Zone] = (),
-    most_zones: int | None = None,
-    seconds_each: float | None = None,
-    seed: int = 0,
-) -> list[SearchEnd]:
-    """Decide each of the given zones of a question; by default, the question's own zone.
+class NetworkSearch:
+    """The search for a proof or a violation in each of the given zones, by default the question's own.
 
     The widest of the remaining zones are processed together. A zone that is not closed is searched for a
     violation at a few of its cases, then halved along the variable that matters most in it. A set is left
-    open if it is not decided within `most_zones` zones and `seconds_each` seconds of processor time.
+    open if it is not decided within `seconds_each` seconds of processor time.
     """
-    rng = np.random.default_rng(seed)
-    search = _NetworkSearch(closer, tables, confirms, rng, most_zones, seconds_each)
-    return search.run(list(zones) or [closer.question.zone], deadline)
 
+    def __init__(
+        self,
+        closer: NetworkCloser,
+        tables: CaseTables,
+        confirms: Confirms,
+        *,
+        zones: Sequence[Zone] = (),
+        seconds_each: float = math.inf,
+        seed: int = 0,
+    ) -> None:
+        self.closer, self.tables, self.confirms = closer, tables, confirms
+        self.seconds_each, self.rng = seconds_each, np.random.default_rng(seed)
+        nodes = [_Node(zone, n) for n, zone in enumerate(zones or [closer.question.zone])]
+        self._roots = [_Root(node, [node]) for node in nodes]
 
-@dataclass(frozen=True)
-class _NetworkSearch:
-    closer: NetworkCloser
-    tables: CaseTables
-    confirms: Confirms
-    rng: np.random.Generator
-    most_zones: int | None
-    seconds_each: float | None
-
-    def run(self, zones: Sequence[Zone], deadline: Deadline) -> list[SearchEnd]:
-        nodes = [_Node(zone, number) for number, zone in enumerate(zones)]
-        roots = [_Root(node, [node]) for node in nodes]
+    def run(self) -> Iterator[SearchEnd | None]:
+        """Steps until no zone can be decided any more; of a single one, the last yields how it ended."""
+        roots = self._roots
         active = list(range(len(roots)))
-        while active and not deadline.is_over:
+        while active:
             batch: list[_Node] = []
             each = max(1, _BATCH // len(active))
             for owner in active[:_BATCH]:
@@ -100,12 +107,16 @@ class _NetworkSearch:
                 roots[node.owner].seconds += share
             left = [owner for owner in active if self._goes_on(roots[owner])]
             active = left[_BATCH:] + left[:_BATCH] if len(left) > _BATCH else left
-        return [self._end(root) for root in roots]
+            is_decided = not active and len(roots) == 1 and not roots[0].is_stuck
+            yield self.ends[0] if is_decided else None
+
+    @property
+    def ends(self) -> list[SearchEnd]:
+        """What is known of each zone."""
+        return [self._end(root) for root in self._roots]
 
     def _goes_on(self, root: _Root) -> bool:
-        over = (self.most_zones is not None and root.zones >= self.most_zones) or (
-            self.seconds_each is not None and root.seconds >= self.seconds_each
-        )
+        over = root.seconds >= self.seconds_each
         return bool(root.open_ones) and root.case is None and not root.is_stuck and not over
 
     def _step(self, batch: list[_Node], roots: list[_Root]) -> None:
@@ -113,7 +124,6 @@ class _NetworkSearch:
         open_ones: list[_Node] = []
         for node, is_closed in zip(batch, found.closed, strict=True):
             node.is_closed = bool(is_closed)
-            roots[node.owner].zones += 1
             if not is_closed:
                 open_ones.append(node)
         self._try_cases(open_ones, roots)
@@ -194,18 +204,53 @@ def _cover(root: _Node) -> Cover:
     return Cover(tuple(steps))
 
 
-# Trees: the search for a proof, in turn with draws that may violate the law
+# The same by linear bounds of copies
 
 
-class _Turns(Generic[Found]):
+def search_copies(
+    copies: CopiesOfNetwork, confirms: Confirms, deadline: Deadline
+) -> Iterator[SearchEnd | None]:
+    """Searches for a proof, or a case that certainly violates the law, each with twice the time of the one
+    before, and the last one with all that is then left; none where the law cannot be said so, or torch is
+    not installed."""
+    if find_spec("torch") is None:
+        return
+    from dokimos.engine.linear import LinearSearch
+
+    question = copies.closer.question
+    found: list[ExactCase] = []
+
+    def settles(point: Point) -> bool:
+        columns = [sum((point[k] for k in parts), Fraction(0)) for parts in made.inputs]
+        near = islice(cases_near(question, columns), _MOST_CASES)
+        found.extend(case for case in near if case in question.zone and confirms(case))
+        return bool(found)
+
+    seconds, kept, goes_on = FIRST_TURN, _LAST_SHARE * deadline.left, True
+    while goes_on:
+        effort = SearchEffort(seconds if deadline.left - seconds > kept else deadline.left)
+        try:
+            network, made = copies.made
+            data = LinearSearch(network, made.property, effort, settles).run().data
+        except (Refusal, InvalidProof, UnsupportedOp):
+            return
+        if found:
+            yield SearchEnd(_COPIES, case=found[0])
+        yield None if data is None else SearchEnd(_COPIES, cover=LinearCover(data))
+        seconds, goes_on = 2 * seconds, effort.end is not None
+
+
+# Several searches in turn, none of which can tell whether it will ever end
+
+
+class _Turns:
     """Steps that are taken one at a time, and the CPU seconds that all of them, and the last one, took."""
 
-    def __init__(self, steps: Iterator[Found | None]) -> None:
+    def __init__(self, steps: Iterator[SearchEnd | None], expected: float) -> None:
         self._steps = steps
-        self.used = self.last = 0.0
-        self.is_over = False
+        self.used, self.last, self.is_over = 0.0, expected, False
 
-    def next(self) -> Found | None:
+    def next(self) -> SearchEnd | None:
         """What the next step finds."""
         begun = time.process_time()
         try:
@@ -218,11 +263,21 @@ class _Turns(Generic[Found]):
             self.used += self.last
 
 
-def _readable(steps: Iterator[Found | None]) -> Iterator[Found | None]:
-    try:
-        yield from steps
-    except InvalidProof as problem:
-        raise Refusal(str(problem)) from None
+def taking_turns(
+    *searches: Iterator[SearchEnd | None], expected: Sequence[float] = ()
+) -> Iterator[SearchEnd | None]:
+    """Steps of all of these, until none goes on.
+
+    The next one is taken where it makes the least time used in all, as far as one can tell from what the
+    last step there took; the first is `expected` to take that long. So n of them take no more than about n
+    times what the one that decides first takes alone, however much time there is.
+    """
+    first = [*expected, *[0.0] * (len(searches) - len(expected))]
+    left = [_Turns(*each) for each in zip(searches, first, strict=True)]
+    while left:
+        turn = min(left, key=lambda each: each.used + each.last)
+        yield turn.next()
+        left = [each for each in left if not each.is_over]
 
 
 def search_trees(
@@ -233,20 +288,17 @@ def search_trees(
 ) -> SearchEnd:
     """What decided, and how: a case that is confirmed, or a cover; or what share is open when time is up.
 
-    Neither draws nor the search go on where they would then have used more time than the other, as far as
-    one can tell from what their last step took. So both together take no more than about twice what the
-    faster one takes alone, however much time there is. Raises Refusal for trees that the checker does not
-    take.
+    Draws and the search take turns. Raises Refusal for trees that the checker does not take.
     """
     search = TreeSearch(statement)
-    proving, trying = _Turns(_readable(search.run())), _Turns(iter(draws))
-    while not deadline.is_over and not proving.is_over:
-        if trying.is_over or proving.used + proving.last < trying.used + trying.last:
-            case = proving.next()
-            if case is not None and confirms(case):
-                return SearchEnd(_PAIRS, case=case)
-        else:
-            drawn = trying.next()
-            if drawn is not None:
-                return drawn
-    return SearchEnd(_PAIRS, cover=search.cover, share=search.share)
+    end = first_end(taking_turns(iter(draws), _proving(search, confirms)), deadline)
+    return SearchEnd(_PAIRS, share=search.share) if end is None else end
+
+
+def _proving(search: TreeSearch, confirms: Confirms) -> Iterator[SearchEnd | None]:
+    try:
+        for case in search.run():
+            yield SearchEnd(_PAIRS, case=case) if case is not None and confirms(case) else None
+    except InvalidProof as problem:
+        raise Refusal(str(problem)) from None
+    yield None if search.cover is None else SearchEnd(_PAIRS, cover=search.cover)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -211,3 +211,11 @@ class Deadline:
     def left(self) -> float:
         """How many CPU seconds are left."""
         return max(0.0, self.at - time.process_time())
+
+
+def first_end(steps: Iterable[SearchEnd | None], deadline: Deadline) -> SearchEnd | None:
+    """What the steps of a search find; None if they find nothing in time."""
+    for found in steps:
+        if found is not None or deadline.is_over:
+            return found
+    return None

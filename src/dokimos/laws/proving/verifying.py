@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
-
-import numpy as np
 
 from dokimos.checker.lemmas.zones import Cover, Number, Zone
 from dokimos.core.errors import InputError
@@ -17,25 +14,24 @@ from dokimos.laws.engine.law_results import LawSettings
 from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
-from dokimos.laws.proving.case_tables import CaseTables, falsify, falsifying
+from dokimos.laws.proving.case_tables import CaseTables, falsifying
 from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Refusal, Unread
-from dokimos.laws.proving.law_search import search_networks, search_trees
-from dokimos.laws.proving.network_closing import NetworkCloser
-from dokimos.laws.proving.question import Deadline, SearchEnd
+from dokimos.laws.proving.law_search import (
+    FIRST_TURN,
+    NetworkSearch,
+    search_copies,
+    search_trees,
+    taking_turns,
+)
+from dokimos.laws.proving.question import Deadline, SearchEnd, first_end
 from dokimos.laws.proving.results import LawAnswer, LawDecision, RowDecision, RowsDecision, VerifySettings
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.stated_laws import StatedLaw, planned, state_law
 from dokimos.laws.proving.tree_questions import TreeQuestion
 
-#: The share of the time spent on random draws, and the share of the rest in which searches take turns.
-_DRAWING_SHARE, _TURNS_SHARE = 0.1, 0.8
-#: The first turn of the guided search, in seconds; that of linear bounds, and the next, are longer.
-_FIRST_TURN, _LONGER = 1.0, 3.0
 #: How many tests are made of a model that cannot be read.
 _TESTS = 20_000
-#: The most zones of a proof that is tried after a few batches of draws, and before the guided search.
-_FEW, _SHORTEST, _SHORT = 2, 8, 300
 #: Rows that are decided together.
 _TOGETHER = 64
 #: The share of a row's time for a guided search, if branch and bound has not decided it.
@@ -81,19 +77,13 @@ def _tested(start: LawDecision, reason: str) -> LawDecision:
 
 
 def _decided(start: LawDecision, stated: StatedLaw, deadline: Deadline) -> LawDecision:
-    steps = _Steps(start.settings, stated, deadline)
-    closer = stated.closer
-    for end in steps.network(closer) if isinstance(closer, NetworkCloser) else steps.trees(closer):
-        if end.case is not None:
-            violation = stated.replay.violation(end.case)
-            return replace(
-                start, answer=LawAnswer.VIOLATED, step=end.step, case=end.case, violation=violation
-            )
-        if end.cover is not None:
-            semantics = stated.check(end.cover)
-            return replace(
-                start, answer=LawAnswer.PROVEN, step=end.step, cover=end.cover, semantics=semantics
-            )
+    end = _searched(start.settings.seed, stated, deadline)
+    if end.case is not None:
+        violation = stated.replay.violation(end.case)
+        return replace(start, answer=LawAnswer.VIOLATED, step=end.step, case=end.case, violation=violation)
+    if end.cover is not None:
+        semantics = stated.check(end.cover)
+        return replace(start, answer=LawAnswer.PROVEN, step=end.step, cover=end.cover, semantics=semantics)
     return replace(start, step=end.step, share=end.share)
 
 
@@ -103,56 +93,20 @@ def _tables(stated: StatedLaw, zone: Zone | None = None) -> CaseTables:
     return CaseTables(question, stated.closer.scores)
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """The steps that may decide a law, the cheapest first; each yields its result."""
+def _searched(seed: int, stated: StatedLaw, deadline: Deadline) -> SearchEnd:
+    """All cases, or draws and a guided search, in turn with what may find a proof.
 
-    settings: VerifySettings
-    stated: StatedLaw
-    deadline: Deadline
-
-    def _draws(self) -> Iterator[SearchEnd | None]:
-        rng = np.random.default_rng(self.settings.seed)
-        return falsifying(_tables(self.stated), self.stated.confirms, rng)
-
-    def trees(self, closer: TreeQuestion) -> Iterator[SearchEnd]:
-        """All cases or draws, in turn with a search for a cover."""
-        yield search_trees(closer.statement(), self.stated.confirms, self.deadline, self._draws())
-
-    def network(self, closer: NetworkCloser) -> Iterator[SearchEnd]:
-        """A few draws and zones, all cases or more draws, a search for a short proof; then a guided search
-        and linear bounds of copies, in turns that grow longer; at last a search for a long proof."""
-        share = Deadline.after(_DRAWING_SHARE * self.deadline.left)
-        for number, found in enumerate(self._draws()):
-            if number == _FEW:
-                yield self._zones(closer, _SHORTEST)
-            if found is not None:
-                yield found
-            if share.is_over:
-                break
-        yield self._zones(closer, _SHORT)
-        copies, turn = CopiesOfNetwork(closer), _FIRST_TURN
-        last = (1 - _TURNS_SHARE) * self.deadline.left
-        while (left := self.deadline.left - last) > 0:
-            guided = self._guided(min(turn, left))
-            if guided is not None:
-                yield guided
-            until = Deadline.after(min(_LONGER * turn, max(0.0, self.deadline.left - last)))
-            if find_spec("torch") is not None:
-                yield copies.search(self.stated.confirms, until)
-            turn *= _LONGER
-        yield replace(self._zones(closer, None), step="branch and bound")
-
-    def _guided(self, seconds: float) -> SearchEnd | None:
-        tables, seed, until = _tables(self.stated), self.settings.seed, Deadline.after(seconds)
-        return falsify(tables, self.stated.confirms, seed=seed, deadline=until, draws=False)
-
-    def _zones(self, closer: NetworkCloser, most: int | None) -> SearchEnd:
-        stated, seed = self.stated, self.settings.seed
-        (end,) = search_networks(
-            closer, _tables(stated), stated.confirms, self.deadline, most_zones=most, seed=seed
-        )
-        return end
+    Of networks two searches may, which share the time of the proof.
+    """
+    tables, confirms, closer = _tables(stated), stated.confirms, stated.closer
+    if isinstance(closer, TreeQuestion):
+        draws = falsifying(tables, confirms, seed=seed, guided=False)
+        return search_trees(closer.statement(), confirms, deadline, draws)
+    zones = NetworkSearch(closer, tables, confirms, seed=seed)
+    copies = search_copies(CopiesOfNetwork(closer), confirms, deadline)
+    proving = taking_turns(zones.run(), copies, expected=(0.0, FIRST_TURN))
+    steps = taking_turns(falsifying(tables, confirms, seed=seed), proving)
+    return first_end(steps, deadline) or zones.ends[0]
 
 
 # The same around every row of a data set, many rows at a time
@@ -237,22 +191,23 @@ class _Rows:
             return [
                 search_trees(closer.statement(zone), confirms, Deadline.after(seconds)) for zone in zones
             ]
-        ends = search_networks(
+        search = NetworkSearch(
             closer,
             _tables(self.stated),
             self.stated.confirms,
-            Deadline(np.inf),
             zones=zones,
             seconds_each=(1 - _GUIDED_SHARE) * seconds,
             seed=self.settings.seed,
         )
+        for _ in search.run():
+            pass
         return [
             self._guided(zone, end) if end.case is None and end.cover is None else end
-            for zone, end in zip(zones, ends, strict=True)
+            for zone, end in zip(zones, search.ends, strict=True)
         ]
 
     def _guided(self, zone: Zone, end: SearchEnd) -> SearchEnd:
         """A violation that a guided search finds around one row, otherwise what is already known."""
         until = Deadline.after(_GUIDED_SHARE * self.settings.seconds)
         tables, seed = _tables(self.stated, zone), self.settings.seed
-        return falsify(tables, self.stated.confirms, seed=seed, deadline=until) or end
+        return first_end(falsifying(tables, self.stated.confirms, seed=seed), until) or end
