@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from onnx.defs import get_all_schemas
+
 from dokimos import __version__
 from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.core import strict_json
@@ -17,10 +19,11 @@ from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table
+from dokimos.core.registry import did_you_mean
 from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.judge_instances import audited_label
 from dokimos.judging.judged_campaign import JudgedCampaigns
-from dokimos.suites.database import Database, KeptLabel, Said, Seen, key_of, truth_for
+from dokimos.suites.database import Database, KeptLabel, Said, Seen, key_of, record_of, truth_for
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.folder import Suite, benchmark_name
 from dokimos.suites.folder import read_suite as _read_leniently
@@ -62,8 +65,9 @@ def add_labels(
 ) -> FoundLabels:
     """Keep the labels of suites in the database: `dokimos db add`.
 
-    `database` is its folder (default: in Dokimos' home). Instances without a label that is proven now are
-    left out; copies of an instance under other names are one record.
+    `database` is its folder (default: in Dokimos' home), or one file to pass on, NAME.jsonl.gz; such a file
+    may also stand among the suites: then its records are taken over. Instances without a label that is
+    proven now are left out; copies of an instance under other names are one record.
 
     >>> len(dokimos.add_labels("tiny", database="db").labels)
     2
@@ -71,14 +75,18 @@ def add_labels(
     store = Database.at(None if database is None else Path(database))
     found: dict[str, KeptLabel] = {}
     now = datetime.now(UTC).date().isoformat()
-    given = [suites] if isinstance(suites, str | Path | Suite) else suites
-    for suite in map(read_suite, given):
-        for done, entry in enumerate(suite, start=1):
-            seen = Seen(benchmark_name(suite.folder), entry.name, year)
-            if exists(entry.truth_path) and check_entry(entry).is_proven:
-                kept = store.add(entry, seen, found=now)
-                found[kept.key] = kept
-            progress(ProgressUpdate("keeping labels", done, len(suite), entry.name, None))
+    for each in [suites] if isinstance(suites, str | Path | Suite) else suites:
+        records = []
+        if not isinstance(each, Suite) and Path(each).is_file() and Database.at(Path(each)).is_packed:
+            records = list(Database(Path(each)))
+        else:
+            suite = read_suite(each)
+            for done, entry in enumerate(suite, start=1):
+                seen = Seen(benchmark_name(suite.folder), entry.name, year)
+                if exists(entry.truth_path) and check_entry(entry).is_proven:
+                    records.append(record_of(entry, seen, found=now))
+                progress(ProgressUpdate("keeping labels", done, len(suite), entry.name, None))
+        found |= {kept.key: kept for kept in store.keep(records)}
     return FoundLabels(tuple(found.values()))
 
 
@@ -126,10 +134,16 @@ def find_labels(
     if label not in ("", "sat", "unsat"):
         raise InputError(f"`label` must be sat or unsat, not {label!r}.")
     first, last = _span(years)
+    every = list(Database.at(None if database is None else Path(database)))
+    known = {schema.name for schema in get_all_schemas()}.union(*(one.operators for one in every))
+    for name in operators:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise InputError(f"`operators` {name!r}: neither ONNX nor a kept network has one{near}.")
     return FoundLabels(
         tuple(
             one
-            for one in Database.at(None if database is None else Path(database))
+            for one in every
             if (not label or one.label == label)
             and set(operators) <= set(one.operators)
             and (not years or any(first <= year <= last for year in one.years))

@@ -198,6 +198,15 @@ def listed_files(folder: Path) -> list[tuple[str, str]]:
     return [(row.network, row.property) for row in _rows(instances_table(folder), leniently=True)]
 
 
+def together(networks: str) -> tuple[str, tuple[str, ...]]:
+    """The name for the file of several networks that `listed_files` has, and their names in the property.
+
+    `networks` is the first cell of a row; of a single network it is the name, and there are no others.
+    """
+    row = _row([networks, "", "1"], "")
+    return row.network, tuple(row.networks)
+
+
 def _rows(table: Path, *, leniently: bool = False) -> list[_Row]:
     try:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
