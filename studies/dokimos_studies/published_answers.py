@@ -3,7 +3,8 @@
     dokimos-studies published-answers BENCHMARK... --results RESULTS --not-scored TOOL --out CAMPAIGN
 
 With --labels, the labels in a database in one file are used, and the points that refute published answers
-are written beside the page. Where RESULTS has the organisers' own penalties (`penalties.csv` and `instances.csv`), they are compared.
+are written beside the page. Where RESULTS has the organisers' own penalties (`penalties.csv` and
+`instances.csv`), they are compared.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ overwrote the first one's.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections import Counter
@@ -43,8 +42,8 @@ from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.inputs import contained, reading_at_most
 from dokimos.core.readable import printable
 from dokimos.judging.rules import INPUT_TOLERANCE
-from dokimos.suites.entry import exists, read_content, read_text
-from dokimos.suites.folder import instance_names, listed_files, row_files, together
+from dokimos.suites.entry import exists, read_content
+from dokimos.suites.folder import instance_names, listed_files, numbered_rows, row_files, together
 from dokimos.suites.instance import Answer, VerifierAnswer
 from dokimos.suites.lower import is_plain, linked_inputs
 from dokimos.suites.vnnlib.model import Point, Property
@@ -254,16 +253,13 @@ def published_rows(
                 unread.append(error)
 
 
-def _cells(path: Path, unread: list[UnreadableFile]) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: Path, unread: list[UnreadableFile]) -> list[tuple[int, list[str]]]:
     """The rows of a table that are not empty, with their numbers; none if it cannot be read."""
     try:
-        for number, cells in enumerate(csv.reader(read_text(path).splitlines()), start=1):
-            if any(cell.strip() for cell in cells):
-                yield number, cells
-    except csv.Error as error:
-        unread.append(UnreadableFile(path, f"not a table of comma-separated values: {error}"))
+        return numbered_rows(path)
     except UnreadableFile as error:
         unread.append(error)
+        return []
 
 
 def shortest_runs(tables: Sequence[ResultsTable]) -> dict[str, float]:
