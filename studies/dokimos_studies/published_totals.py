@@ -56,6 +56,11 @@ category; the [rule sets](../../docs/verdicts.md#rule-sets) are those of each ye
 answers and times are those of the results, and that each witness is what the organisers' log says of it;
 *by replay* that Dokimos replayed the witnesses on the benchmark's own files, for categories all of whose
 instances are at hand.
+
+Not compared are the totals of 2024 and 2025: no log of what was said of each witness is at hand, and
+replaying all of them takes all benchmarks of these years. Of 2021, only the table with one overhead for
+each tool is compared. 2026 has published no results. The results of 2024 must be those that were scored, in
+July 2024 (commit 5d74e5a of that repository): two tools' were replaced in October.
 """
 #: What the program of a year drops by itself, without a setting.
 _DROPPED = {"2022": ("cifar2020", "convBigRELU")}

@@ -154,7 +154,7 @@ def read_suite(folder: Path, *, leniently: bool = False) -> Suite:
 
 def _those_to_be_had(
     folder: Path,
-    listed: Iterable[tuple[InstanceRow, str]],
+    listed: Iterable[tuple[SuiteRow, str]],
     families: Mapping[str, str],
     default: Mapping[str, str],
 ) -> Iterator[SuiteEntry]:
@@ -207,7 +207,7 @@ def together(networks: str) -> tuple[str, tuple[str, ...]]:
     return row.network, tuple(row.networks)
 
 
-def _rows(table: Path, *, leniently: bool = False) -> list[InstanceRow]:
+def _rows(table: Path, *, leniently: bool = False) -> list[SuiteRow]:
     rows = []
     for number, cells in numbered_rows(table):
         with suppress(*((UnreadableFile,) if leniently else ())):
@@ -266,7 +266,7 @@ def unlabelled_on_purpose(folder: Path) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class InstanceRow:
+class SuiteRow:
     """A row of the table: two files as it names them, a number of seconds, and its line.
 
     Of several networks, `networks` has their names and files, and `network` is their combined name.
@@ -279,7 +279,7 @@ class InstanceRow:
     networks: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse_row(row: Sequence[str], place: str) -> InstanceRow:
+def parse_row(row: Sequence[str], place: str) -> SuiteRow:
     """A row of `instances.csv`. Raises UnreadableFile, with what is wrong with it."""
     if len(row) != 3:
         raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
@@ -297,7 +297,7 @@ def parse_row(row: Sequence[str], place: str) -> InstanceRow:
         if len(together) > _LONGEST_NAME:
             together = f"{_stem(first)[:_LONGEST_NAME]}_and_{sha256(together.encode())[:8]}"
         network = str(PurePosixPath(first).with_name(f"{together}.onnx"))
-    return InstanceRow(network, property_, seconds, place, networks)
+    return SuiteRow(network, property_, seconds, place, networks)
 
 
 def _named_networks(text: str, place: str) -> dict[str, str]:
@@ -313,7 +313,7 @@ def _named_networks(text: str, place: str) -> dict[str, str]:
 
 
 def _entry(
-    folder: Path, row: InstanceRow, name: str, families: Mapping[str, str], default: Mapping[str, str]
+    folder: Path, row: SuiteRow, name: str, families: Mapping[str, str], default: Mapping[str, str]
 ) -> SuiteEntry:
     network_path, property_path = _row_files(folder, row)
     return SuiteEntry(
@@ -326,7 +326,7 @@ def _entry(
     )
 
 
-def _row_files(folder: Path, row: InstanceRow) -> tuple[Path, Path]:
+def _row_files(folder: Path, row: SuiteRow) -> tuple[Path, Path]:
     """The network and the property of a row; lowered if it has several networks or products."""
     property_ = _row_file(folder, row.property, row.place)
     networks = {name: _row_file(folder, path, row.place) for name, path in row.networks.items()}
@@ -369,7 +369,7 @@ def multiplying_network(property_: Path) -> str | None:
     return None
 
 
-def _families_of_others(folder: Path, rows: Sequence[InstanceRow]) -> dict[str, str]:
+def _families_of_others(folder: Path, rows: Sequence[SuiteRow]) -> dict[str, str]:
     """The family of a published instance, by its network as named in the table.
 
     It is the network if there are several, with at least two instances each on average; otherwise the whole
