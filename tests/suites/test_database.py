@@ -165,7 +165,7 @@ def test_a_database_in_one_file_is_taken_over_and_joined(
     assert dokimos.check(tmp_path / "mine").is_proven
 
 
-def test_what_is_no_database_is_one_sentence(tmp_path: Path) -> None:
+def test_what_is_no_database_is_one_sentence(copy_of_tiny: Callable[[Path], Path], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match=r"notes.txt: a database is a folder, or a file NAME.jsonl.gz"):
         dokimos.find_labels(database=tmp_path / "notes.txt")
@@ -173,6 +173,10 @@ def test_what_is_no_database_is_one_sentence(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(b'{"key": 1}\n'))
     with pytest.raises(InputError, match=r"labels.jsonl.gz:1"):
         dokimos.find_labels(database=packed)
+    (good, *_) = dokimos.add_labels(copy_of_tiny(tmp_path / "tiny"), database=tmp_path / "db").labels
+    packed.write_text(strict_json.write(replace(good, key="../outside"), indent=None))
+    with pytest.raises(InputError, match=r"labels.jsonl.gz:1: .* a key of 64 hexadecimal digits"):
+        dokimos.add_labels(packed, database=tmp_path / "db")
     packed.write_bytes(b"\x1f\x8bno")
     with pytest.raises(InputError, match=r"labels.jsonl.gz: the compressed file is truncated or damaged"):
         dokimos.add_labels(packed, database=tmp_path / "db")

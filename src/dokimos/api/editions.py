@@ -21,7 +21,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.readable import Brief
+from dokimos.core.readable import Brief, printable
 from dokimos.core.records import Table
 from dokimos.core.registry import did_you_mean
 from dokimos.core.tables import TableRows
@@ -297,13 +297,13 @@ class FoundLabels(Brief, Table):
         return [
             {
                 "key": one.key[:12],
-                "label": one.label,
-                "proof": one.kind,
+                "label": printable(one.label),
+                "proof": printable(one.kind),
                 "margin": one.margin,
                 "inputs": one.inputs,
-                "operators": " ".join(one.operators),
-                "benchmark": one.seen[0].benchmark if one.seen else "",
-                "instance": one.seen[0].instance if one.seen else "",
+                "operators": printable(" ".join(one.operators)),
+                "benchmark": printable(one.seen[0].benchmark) if one.seen else "",
+                "instance": printable(one.seen[0].instance) if one.seen else "",
                 "answers": len(one.answers),
             }
             for one in self.labels

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from dokimos.core import strict_json
-from dokimos.core.errors import InputError, Place
+from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import home, write_whole
+from dokimos.core.readable import printable
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.summary import operators_on_data
@@ -34,6 +36,7 @@ from dokimos.suites.vnnlib.reader import read_vnnlib
 
 _WHAT = "a record of the database of labels"
 _PACKED = ".jsonl.gz"
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,10 @@ class Database:
         return {one.key: one for one in sorted(records, key=lambda one: one.key)}
 
     def _read(self, text: str, file: Path | Place) -> KeptLabel:
-        return strict_json.read(text, KeptLabel, file=file, what=_WHAT)
+        found = strict_json.read(text, KeptLabel, file=file, what=_WHAT)
+        if not _KEY.fullmatch(found.key):  # it names a file
+            raise UnreadableFile(file, f"{_WHAT} has a key of 64 hexadecimal digits")
+        return found
 
 
 def record_of(entry: SuiteEntry, seen: Seen, answers: Sequence[Said] = (), *, found: str) -> KeptLabel:
@@ -257,7 +263,7 @@ def record_of(entry: SuiteEntry, seen: Seen, answers: Sequence[Said] = (), *, fo
 
 
 def _where(one: KeptLabel) -> str:
-    return "/".join((one.seen[0].benchmark, one.seen[0].instance)) if one.seen else one.key[:12]
+    return printable("/".join((one.seen[0].benchmark, one.seen[0].instance)) if one.seen else one.key[:12])
 
 
 def truth_for(kept: KeptLabel, instance: Instance) -> Mapping[str, Any]:
