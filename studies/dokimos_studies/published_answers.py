@@ -183,15 +183,15 @@ def refuted(judged: JudgedCampaigns, labels: Database) -> Iterator[str]:
     folders = {name: folder for own in judged.campaigns for name, folder in own.folders.items()}
     entries = {(name, e.name): e for name, folder in folders.items() for e in read_suite(folder)}
     points = {place: _point(entries[place], labels) for place in sorted(wrong)}
-    rows = [[*place, " ".join(sorted(tools)), points[place]] for place, tools in sorted(wrong.items())]
+    rows = [[*place, " ".join(sorted(set(tools))), points[place]] for place, tools in sorted(wrong.items())]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([["category", "instance", "tools", "point"], *rows])
     write_whole(PAGE.with_name(REFUTED), text.getvalue())
     own = sum(bool(point) for point in points.values())
     yield (
         f"[{REFUTED}]({REFUTED}) lists them all, by instance: {len(rows)} instances, {own} of them with a "
-        "point that `dokimos label` found, in the order of the network's inputs. It lies in the box and "
-        "violates in exact arithmetic; for the others the point is a published counterexample.\n"
+        "point that `dokimos label` found, in the order of the network's inputs, which lies in the box and "
+        "violates in exact arithmetic.\n"
     )
 
 
