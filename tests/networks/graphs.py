@@ -130,6 +130,21 @@ def _cos(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Cos", x)
 
 
+@_step("Erf", since=9)
+def _erf(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Erf", x)
+
+
+@_step("Gelu", since=20)
+def _gelu(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Gelu", x)
+
+
+@_step("Sqrt")
+def _sqrt(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Sqrt", b.clip(x, 0.25, 16))
+
+
 @_step("Sin")
 def _sin(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Sin", x)
