@@ -34,6 +34,7 @@ COMMANDS = {
     "ablation": ("ablation", "hiding by training, without each of the paper's two ideas"),
     "profiles": ("profiles", "profiles of published benchmarks"),
     "published-answers": ("published_answers", "benchmarks and their published answers, audited"),
+    "published-totals": ("published_totals", "scores of past competitions, added up again"),
     "published-properties": ("published_properties", "boxes and radii of published networks, reproduced"),
     "planted": ("planted", "which suites catch which planted bugs, for studies/results/planted.md"),
     "orders": (

@@ -2,25 +2,32 @@
 
     dokimos-studies published-answers BENCHMARK... --results RESULTS --not-scored TOOL --out CAMPAIGN
 
-Where RESULTS has the organisers' own penalties (`penalties.csv` and `instances.csv`), they are compared.
+With --labels, the labels in a database in one file are used, and the points that refute published answers
+are written beside the page. Where RESULTS has the organisers' own penalties (`penalties.csv` and
+`instances.csv`), they are compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dokimos
 from dokimos.api.results import Audit
 from dokimos.campaigns.journal import RunRecord
+from dokimos.core import strict_json
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressUpdate
 from dokimos.judging.audit.lint import LINT_RULES
+from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -28,9 +35,13 @@ from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance, penalty_rows
 from dokimos.suites.answers import Answer
-from dokimos.suites.folder import instance_names
+from dokimos.suites.database import Database, key_of, truth_for
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import instance_names, read_suite
 
 PAGE = Path(__file__).parents[1] / "results" / "vnncomp2025.md"
+#: The table of refuted answers, beside the page.
+REFUTED = "vnncomp2025-refuted.csv"
 INTRODUCTION = """\
 # Five categories of VNN-COMP 2025, audited
 
@@ -52,7 +63,10 @@ def main() -> None:
     words.add_argument("--not-scored", action="append", default=[])
     words.add_argument("--out", required=True, type=Path)
     words.add_argument("--label", type=float, help="seconds for each instance")
+    words.add_argument("--labels", type=Path, help="labels to use, NAME.jsonl.gz")
     given = words.parse_args()
+    if given.labels is not None:
+        dokimos.add_labels(given.labels)
     found = dokimos.audit(
         given.benchmarks,
         results=given.results,
@@ -69,6 +83,7 @@ def main() -> None:
         *files(found, judged),
         *witnesses(judged, rows),
         *penalties(judged, rows),
+        *refuted(judged, Database.at(given.labels)),
         *published(given.results, judged),
         *unchecked(judged, given.label),
         *ranking(rows),
@@ -157,6 +172,40 @@ def penalties(judged: JudgedCampaigns, rows: PenaltyRows) -> Iterator[str]:
     )
     listed = [f"{tool} {times} on {suite}" for (tool, suite), times in sorted(counts.items())]
     yield f"\nThe wrong `unsat` answers: {', '.join(listed)}.\n"
+
+
+def refuted(judged: JudgedCampaigns, labels: Database) -> Iterator[str]:
+    """Each answer `unsat` that a point refutes, in a table beside the page, with a point of our own."""
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for one in judged.judgements:
+        if one.verdict is Verdict.WRONG_UNSAT:
+            wrong.setdefault((one.record.suite, one.record.instance), []).append(one.record.verifier)
+    folders = {name: folder for own in judged.campaigns for name, folder in own.folders.items()}
+    entries = {(name, e.name): e for name, folder in folders.items() for e in read_suite(folder)}
+    points = {place: _point(entries[place], labels) for place in sorted(wrong)}
+    rows = [[*place, " ".join(sorted(set(tools))), points[place]] for place, tools in sorted(wrong.items())]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([["category", "instance", "tools", "point"], *rows])
+    write_whole(PAGE.with_name(REFUTED), text.getvalue())
+    own = sum(bool(point) for point in points.values())
+    yield (
+        f"[{REFUTED}]({REFUTED}) lists them all, by instance: {len(rows)} instances, {own} of them with a "
+        "point that `dokimos label` found, in the order of the network's inputs, which lies in the box and "
+        "violates in exact arithmetic.\n"
+    )
+
+
+def _point(entry: SuiteEntry, labels: Database) -> str:
+    """The witness of the label for an instance, proven again; empty if there is none."""
+    kept = labels.get(key_of(entry))
+    if kept is None or kept.label != "sat":
+        return ""
+    document = truth_for(kept, entry.read_instance())
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "truth.json")
+        path.write_text(strict_json.write(document))
+        proven = check_entry(replace(entry, truth_path=path)).is_proven
+    return " ".join(document["witness"]) if proven else ""
 
 
 def published(results: Path, judged: JudgedCampaigns) -> Iterator[str]:

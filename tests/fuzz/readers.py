@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.api.campaigns import watch
+from dokimos.api.editions import add_labels, find_labels
 from dokimos.api.laws import lint_law
 from dokimos.api.results import explain, judge, report
 from dokimos.campaigns.config_file import read_config
@@ -487,6 +488,21 @@ def read_any_baseline(path: Path, number: int) -> None:
     str(read_baseline(path).expected)
 
 
+def read_any_labels(path: Path, number: int) -> None:
+    """A database in one file, shown and taken over: each record is a file of the folder, under its key."""
+    store = path.with_name("database")
+    add_labels(path, database=store)
+    records = find_labels(database=store).to_records()
+    assert len(records) == len(list(store.iterdir()))
+    assert "\x1b" not in str(records)
+
+
+def kept_labels() -> list[bytes]:
+    labels = Path(__file__).parents[2] / "studies" / "labels.jsonl.gz"
+    lines = sorted(read_content(labels).splitlines(keepends=True), key=len)
+    return [b"".join(lines[:3]), lines[10]]
+
+
 BASELINE = b"""{"schema": 1,
 "runs": [{"verifier": "mine", "suite": "s", "instance": "i", "verdict": "correct",
   "seconds": 0.5, "limit_seconds": 10.0}],
@@ -613,6 +629,7 @@ READERS: dict[str, Reader] = {
     "proof": Reader("older.json", read_any_proof, JSON, lambda: list(saved()), deep_json),
     "suite": Reader("suite.json", read_any_table, JSON, lambda: suite_file("suite.json"), deep_json),
     "baseline": Reader("baseline.json", read_any_baseline, JSON, lambda: [BASELINE], deep_json),
+    "labels": Reader("labels.jsonl.gz", read_any_labels, JSON, kept_labels, deep_json),
     "open": Reader("open.json", read_any_open, JSON, open_forms, deep_json),
     "published": Reader("results.csv", read_any_published, TEXT, lambda: [PUBLISHED]),
     "instances": Reader("instances.csv", read_any_instances, TEXT, instance_tables),

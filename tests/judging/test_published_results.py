@@ -9,10 +9,19 @@ from pathlib import Path
 
 import pytest
 
+import dokimos
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.judging.published_results import ImportedResults, ResultsTable, import_results, results_year
+from dokimos.judging.published_results import (
+    ImportedResults,
+    ResultsTable,
+    find_results,
+    import_results,
+    results_year,
+)
+from dokimos.judging.rules import Standing
+from dokimos.judging.verdicts import Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
 from tests.campaigns.published import CORNER, Said, write_benchmark, write_results
@@ -195,3 +204,68 @@ def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
         InputError, match="holds a campaign that was run, not imported; choose another folder"
     ):
         imported(tmp_path)
+
+
+def test_cells_that_the_organisers_never_read_are_left_out(tmp_path: Path) -> None:
+    table = write_results(tmp_path / "results", "bench", {"t": [("two", "unsat", None)]})
+    path = table / "t" / "2025_bench" / "results.csv"
+    path.write_text(path.read_text().replace(",unsat,2.5", ",unsat,2.5,7.25"))
+    (run,) = imported(tmp_path).campaign.records
+    assert (run.answer, run.wall_seconds) == (Answer.UNSAT, 2.5)
+
+
+def test_the_folder_in_which_the_organisers_score_is_no_tool(tmp_path: Path) -> None:
+    place = write_results(tmp_path / "results", "bench", {"t": [("two", "unsat", None)]})
+    (place / "SCORING-ZERO-TOL" / "latex").mkdir(parents=True)
+    (place / "SCORING-ZERO-TOL" / "latex" / "results.csv").write_text("")
+    assert [table.tool for table in find_results(place)] == ["t"]
+
+
+SIDE_BY_SIDE = (
+    "(vnnlib-version <2.0>)\n"
+    "(declare-network f (declare-input A real [1,2]) (declare-output Y real [1,1]))\n"
+    "(declare-network g (equal-to f) (declare-input B real [1,2]) (declare-output Z real [1,1]))\n"
+    "(assert (and (>= A[0,0] 0) (<= A[0,0] 1) (>= A[0,1] 0) (<= A[0,1] 1)))\n"
+    "(assert (and (>= B[0,0] 0) (<= B[0,0] 1) (== A[0,1] B[0,1])))\n"
+    "(assert (>= (- Y[0,0] Z[0,0]) 0.5))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "witness", "verdict"),
+    [
+        ("1 0.25 0 0.25", (1, Fraction(1, 4), 0), Verdict.CORRECT),
+        ("1 0.25 0 0.2500001", (1, Fraction(1, 4), 0), Verdict.CORRECT),
+        ("0 0.25 1 0.25", (0, Fraction(1, 4), 1), Verdict.BAD_WITNESS),
+        ("1 0.25 0 0.5", (), Verdict.BAD_WITNESS),
+        ("1 0.25 0", (), Verdict.BAD_WITNESS),
+    ],
+)
+def test_answers_on_several_networks_are_judged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    values: str,
+    witness: tuple[Fraction, ...],
+    verdict: Verdict,
+) -> None:
+    """f and f again, whose second inputs are the same number."""
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    bench = write_benchmark(tmp_path / "bench")
+    (bench / "vnnlib" / "pair.vnnlib").write_text(SIDE_BY_SIDE)
+    networks = "\"[('f', '{0}/net.onnx'), ('g', '{0}/net.onnx')]\""
+    (bench / "instances.csv").write_text(f"{networks.format('onnx')},vnnlib/pair.vnnlib,60\n")
+    place = tmp_path / "results" / "t" / "2026_bench"
+    place.mkdir(parents=True)
+    root = "v/benchmarks/bench"
+    row = f"bench,{networks.format(f'{root}/onnx')},{root}/vnnlib/pair.vnnlib,.1,sat,2.5\n"
+    (place / "results.csv").write_text(row)
+    a, b, *rest = values.split()
+    said = "\n".join(["sat", "A real [1,2]", a, b, "Y real [1,1]", "0", "B real [1,2]", *rest])
+    (place / "f_g_pair.counterexample").write_text(f"{said}\nZ real [1,1]\n0\n")
+    found = imported(tmp_path)
+    assert (found.strangers, found.not_judged, found.unread) == ((), {}, ())
+    (run,) = found.campaign.records
+    assert run.witness == witness
+    (judgement,) = dokimos.judge(tmp_path / "campaign", rules=["vnncomp2026"]).judgements
+    assert judgement.verdict is verdict
+    assert (judgement.marks[0].standing is Standing.CORRECT) == (verdict is Verdict.CORRECT)

@@ -14,10 +14,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dokimos
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError
+from dokimos.judging.audit import lint
+from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.database import Database, Seen, meaning
 from dokimos.suites.vnnlib.reader import parse_vnnlib
+from tests.campaigns.published import write_benchmark, write_results
 from tests.scripting import at_least, relu_network
 
 DECLARED = "(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n"
@@ -139,3 +143,74 @@ def test_years_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be sat or unsat"):
         dokimos.find_labels(database=tmp_path, label="open")
     assert at_least("1") and dokimos.find_labels(database=tmp_path).to_records() == []
+
+
+def test_a_database_in_one_file_is_taken_over_and_joined(
+    copy_of_tiny: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    suite = dokimos.read_suite(copy_of_tiny(tmp_path / "tiny"))
+    packed = tmp_path / "labels.jsonl.gz"
+    made = dokimos.add_labels(suite, database=packed, year=2025)
+    content = packed.read_bytes()
+    assert len(made.labels) == len(suite) == len(gzip.decompress(content).splitlines())
+    dokimos.add_labels(suite, database=packed, year=2025)
+    assert packed.read_bytes() == content
+    taken = dokimos.add_labels(str(packed), database=tmp_path / "db")
+    assert {one.key for one in taken.labels} == {one.key for one in made.labels}
+    for entry in suite:
+        entry.truth_path.unlink()
+    found = dokimos.find_labels(database=packed, label="unsat")
+    joined = dokimos.export_labels(found, suite, out=tmp_path / "mine")
+    assert joined.suite is not None and len(joined.suite) == len(found.labels) == 2
+    assert dokimos.check(tmp_path / "mine").is_proven
+
+
+def test_what_is_no_database_is_one_sentence(copy_of_tiny: Callable[[Path], Path], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(InputError, match=r"notes.txt: a database is a folder, or a file NAME.jsonl.gz"):
+        dokimos.find_labels(database=tmp_path / "notes.txt")
+    packed = tmp_path / "labels.jsonl.gz"
+    packed.write_bytes(gzip.compress(b'{"key": 1}\n'))
+    with pytest.raises(InputError, match=r"labels.jsonl.gz:1"):
+        dokimos.find_labels(database=packed)
+    (good, *_) = dokimos.add_labels(copy_of_tiny(tmp_path / "tiny"), database=tmp_path / "db").labels
+    packed.write_text(strict_json.write(replace(good, key="../outside"), indent=None))
+    with pytest.raises(InputError, match=r"labels.jsonl.gz:1: .* a key of 64 hexadecimal digits"):
+        dokimos.add_labels(packed, database=tmp_path / "db")
+    packed.write_bytes(b"\x1f\x8bno")
+    with pytest.raises(InputError, match=r"labels.jsonl.gz: the compressed file is truncated or damaged"):
+        dokimos.add_labels(packed, database=tmp_path / "db")
+
+
+def test_an_operator_that_nobody_has_is_named(tmp_path: Path) -> None:
+    assert dokimos.find_labels(database=tmp_path, operators=["Softmax"]).labels == ()
+    with pytest.raises(InputError, match=r"'Softmx': neither ONNX nor a kept network has one .*Softmax"):
+        dokimos.find_labels(database=tmp_path, operators=["Softmx"])
+
+
+def test_an_audit_uses_the_labels_of_the_database_and_proves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    bench = write_benchmark(tmp_path / "bench")
+    monkeypatch.setattr(lint, "INSTANCE_RULES", ())  # which would settle instances as small as these
+    results = write_results(tmp_path / "results", "bench", {"t": [("two", "unsat", None)]})
+
+    def verdict() -> Verdict:
+        audited = dokimos.audit(bench, results=results, out=tmp_path / "campaign", jobs=1)
+        assert audited.judged is not None
+        return audited.judged.judgements[0].verdict
+
+    assert verdict() is Verdict.UNLABELLED
+    dokimos.label(bench, budget_seconds=5)
+    entry = next(e for e in dokimos.read_suite(bench) if e.name == "net__two")
+    kept = Database.at(None).add(entry, Seen("bench", entry.name), found="2026-01-01")
+    entry.truth_path.unlink()
+    document = json.loads(kept.truth)
+    document["certificate"]["data"] = {}
+    false = replace(kept, truth=json.dumps(document))
+    for record, expected in ((false, Verdict.UNLABELLED), (kept, Verdict.CORRECT)):
+        (tmp_path / "home" / "database" / f"{kept.key}.json").write_text(strict_json.write(record))
+        for label in (tmp_path / "campaign").glob("labels/*/*.json"):
+            label.unlink()
+        assert verdict() is expected

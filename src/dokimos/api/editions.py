@@ -21,7 +21,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.readable import Brief
+from dokimos.core.readable import Brief, did_you_mean, printable
 from dokimos.core.records import Table
 from dokimos.core.tables import TableRows
 from dokimos.judging.checked_entry import check_entry
@@ -48,7 +48,7 @@ from dokimos.reports.edition_page import (
     write_site,
 )
 from dokimos.reports.render import drawing_style
-from dokimos.suites.database import Database, KeptLabel, Said, Seen, key_of, truth_for
+from dokimos.suites.database import Database, KeptLabel, Said, Seen, key_of, record_of, truth_for
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.folder import Suite, benchmark_folders, benchmark_name
 from dokimos.suites.folder import read_suite as _read_leniently
@@ -296,13 +296,13 @@ class FoundLabels(Brief, Table):
         return [
             {
                 "key": one.key[:12],
-                "label": one.label,
-                "proof": one.kind,
+                "label": printable(one.label),
+                "proof": printable(one.kind),
                 "margin": one.margin,
                 "inputs": one.inputs,
-                "operators": " ".join(one.operators),
-                "benchmark": one.seen[0].benchmark if one.seen else "",
-                "instance": one.seen[0].instance if one.seen else "",
+                "operators": printable(" ".join(one.operators)),
+                "benchmark": printable(one.seen[0].benchmark) if one.seen else "",
+                "instance": printable(one.seen[0].instance) if one.seen else "",
                 "answers": len(one.answers),
             }
             for one in self.labels
@@ -318,8 +318,9 @@ def add_labels(
 ) -> FoundLabels:
     """Keep the labels of suites in the database: `dokimos db add`.
 
-    `database` is its folder (default: in Dokimos' home). Instances without a label that is proven now are
-    left out; copies of an instance under other names are one record.
+    `database` is its folder (default: in Dokimos' home), or one file to pass on, NAME.jsonl.gz; such a file
+    may also stand among the suites: then its records are taken over. Instances without a label that is
+    proven now are left out; copies of an instance under other names are one record.
 
     >>> len(dokimos.add_labels("tiny", database="db").labels)
     2
@@ -327,14 +328,18 @@ def add_labels(
     store = Database.at(None if database is None else Path(database))
     found: dict[str, KeptLabel] = {}
     now = datetime.now(UTC).date().isoformat()
-    given = [suites] if isinstance(suites, str | Path | Suite) else suites
-    for suite in map(read_suite, given):
-        for done, entry in enumerate(suite, start=1):
-            seen = Seen(benchmark_name(suite.folder), entry.name, year)
-            if exists(entry.truth_path) and check_entry(entry).is_proven:
-                kept = store.add(entry, seen, found=now)
-                found[kept.key] = kept
-            progress(ProgressUpdate("keeping labels", done, len(suite), entry.name, None))
+    for each in [suites] if isinstance(suites, str | Path | Suite) else suites:
+        records = []
+        if not isinstance(each, Suite) and Path(each).is_file() and Database.at(Path(each)).is_packed:
+            records = list(Database(Path(each)))
+        else:
+            suite = read_suite(each)
+            for done, entry in enumerate(suite, start=1):
+                seen = Seen(benchmark_name(suite.folder), entry.name, year)
+                if exists(entry.truth_path) and check_entry(entry).is_proven:
+                    records.append(record_of(entry, seen, found=now))
+                progress(ProgressUpdate("keeping labels", done, len(suite), entry.name, None))
+        found |= {kept.key: kept for kept in store.keep(records)}
     return FoundLabels(tuple(found.values()))
 
 
@@ -381,11 +386,19 @@ def find_labels(
     """
     if label not in ("", "sat", "unsat"):
         raise InputError(f"`label` must be sat or unsat, not {label!r}.")
+    from onnx.defs import get_all_schemas  # which only this needs
+
     first, last = _span(years)
+    every = list(Database.at(None if database is None else Path(database)))
+    known = {schema.name for schema in get_all_schemas()}.union(*(one.operators for one in every))
+    for name in operators:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise InputError(f"`operators` {name!r}: neither ONNX nor a kept network has one{near}.")
     return FoundLabels(
         tuple(
             one
-            for one in Database.at(None if database is None else Path(database))
+            for one in every
             if (not label or one.label == label)
             and set(operators) <= set(one.operators)
             and (not years or any(first <= year <= last for year in one.years))

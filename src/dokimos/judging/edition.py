@@ -146,6 +146,7 @@ def edition_text(
         "threads = 4  # of numerical libraries, in each run",
         "jobs = 1  # runs at a time: one tool alone on the machine",
         '# timeout = "300s"  # of each run (default: what each instance says)',
+        '# cpu = "300s"  # of the processor; with a long timeout, load changes no answer',
         "",
     ]
     for category in categories:

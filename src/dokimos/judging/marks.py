@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -48,6 +49,10 @@ class ClassifiedWitness:
 
     kind: WitnessClass
     reason: str
+
+
+Classify = Callable[[RunRecord], ClassifiedWitness | None]
+"""The class of the witness of a `sat`; None for other answers, and if it cannot be determined."""
 
 
 @dataclass(frozen=True)
@@ -177,15 +182,26 @@ def marks_of(
     `referee` is needed if a verifier gave a witness. `overheads` are the seconds that each verifier takes
     for any run, which rules that pay for speed take off.
     """
-    records = [j.record for j in judgements]
-    if rules.votes or rules.pays_for_speed:
-        return _compared_marks(rules, referee, records, overheads)
-    if rules.accepts is None:
+    if rules.accepts is None and not rules.votes:
         return [exact_mark(rules, j.record, j.verdict, j.reason) for j in judgements]
-    return _witness_marks(rules, referee, records)
+    return competition_marks(
+        rules, [j.record for j in judgements], partial(_class_of, rules, referee), overheads
+    )
 
 
-def _witness_marks(rules: RuleSet, referee: Referee | None, records: Sequence[RunRecord]) -> list[Mark]:
+def competition_marks(
+    rules: RuleSet,
+    records: Sequence[RunRecord],
+    classify: Classify,
+    overheads: Mapping[str, float] = MappingProxyType({}),
+) -> list[Mark]:
+    """The marks of a competition's rules, by answers, times, and what `classify` says of witnesses."""
+    if rules.votes or rules.pays_for_speed:
+        return _compared_marks(rules, classify, records, overheads)
+    return _witness_marks(rules, classify, records)
+
+
+def _witness_marks(rules: RuleSet, classify: Classify, records: Sequence[RunRecord]) -> list[Mark]:
     """The marks by witnesses; where they only settle conflicts, by those of all verifiers together."""
     if rules.settles_conflicts and len(_answers(rules, records)) < 2:
         return [
@@ -194,7 +210,7 @@ def _witness_marks(rules: RuleSet, referee: Referee | None, records: Sequence[Ru
             else rules.mark(Standing.NONE, _NO_ANSWER)
             for record in records
         ]
-    classes = [_class_of(rules, referee, record) for record in records]
+    classes = [classify(record) for record in records]
     refuter = next(
         (
             r.verifier
@@ -211,7 +227,7 @@ def _witness_marks(rules: RuleSet, referee: Referee | None, records: Sequence[Ru
 
 def _compared_marks(
     rules: RuleSet,
-    referee: Referee | None,
+    classify: Classify,
     records: Sequence[RunRecord],
     overheads: Mapping[str, float],
 ) -> list[Mark]:
@@ -220,7 +236,7 @@ def _compared_marks(
     for repeat in dict.fromkeys(record.repeat for record in records):
         places = [k for k, record in enumerate(records) if record.repeat == repeat]
         row = [records[k] for k in places]
-        marks = _voted_marks(rules, row) if rules.votes else _witness_marks(rules, referee, row)
+        marks = _voted_marks(rules, row) if rules.votes else _witness_marks(rules, classify, row)
         if rules.pays_for_speed:
             marks = _with_speed(rules, row, marks, overheads)
         found |= dict(zip(places, marks, strict=True))
@@ -276,7 +292,6 @@ def _answers(rules: RuleSet, records: Sequence[RunRecord]) -> Counter[Answer]:
 
 
 def _class_of(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness | None:
-    """The class of the witness of a `sat`; None for other answers, and if it cannot be determined."""
     if record.answer is not Answer.SAT or (referee is None and record.witness is not None):
         return None
     try:

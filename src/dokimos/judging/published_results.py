@@ -16,12 +16,14 @@ overwrote the first one's.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import prod
 from pathlib import Path, PurePosixPath
 
 from dokimos.campaigns.campaign import Campaign, alone_in, read_campaign
@@ -39,15 +41,21 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.paths import contained, reading_at_most
 from dokimos.core.readable import printable
+from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.suites.entry import exists, read_content, read_text
-from dokimos.suites.folder import listed_files
+from dokimos.suites.entry import exists, read_content
+from dokimos.suites.folder import instance_names, listed_files, numbered_rows, row_files, together
+from dokimos.suites.lower import is_plain, linked_inputs
+from dokimos.suites.vnnlib.model import Point, Property
+from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.verifiers.execution.limits import Termination
-from dokimos.verifiers.result_file import VERDICTS, sat_with
+from dokimos.verifiers.result_file import VERDICTS, sat_with, tensors_in
 
 #: The warm-ups that the competition's scripts run around each category are not instances of it.
 _WARM_UPS = ("test_nano", "test_tiny")
 _WARM_UP_CATEGORY = "test"
+#: What the names of the folders begin with in which the organisers score; they are no tools.
+_ORGANISERS = "SCORING"
 #: The seconds of an instance that was not run, as it could not be prepared.
 _NOT_RUN = -1
 #: Counterexamples larger than this are not read.
@@ -85,8 +93,11 @@ class ImportedResults:
 
 
 @dataclass(frozen=True)
-class _PublishedRow:
-    """One row: its files as it names them, the answer, and the seconds that it took."""
+class PublishedRow:
+    """One row: its files as it names them, the answer, and the seconds that it took.
+
+    Of several networks, `names` are their names in the property.
+    """
 
     place: str
     network: str
@@ -94,9 +105,10 @@ class _PublishedRow:
     word: str
     seconds: float
     prepare_seconds: float = 0.0
+    names: tuple[str, ...] = ()
 
 
-_Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
+_Matched = Sequence[tuple[PublishedRow, CampaignInstance | None]]
 """The rows of a table with their instances; None for a row that matches no suite."""
 
 
@@ -110,6 +122,8 @@ def find_results(folder: Path, unread: list[UnreadableFile] | None = None) -> tu
         raise UnreadableFile(folder, "there is no such folder of results")
     found = []
     for path in sorted(folder.glob("*/*/results.csv")):
+        if path.parent.parent.name.startswith(_ORGANISERS):
+            continue
         year, _, category = path.parent.name.partition("_")
         if not (year.isdigit() and category):
             year, category = "", path.parent.name
@@ -157,7 +171,7 @@ def import_results(
         raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
     matchers = {suite.name: _Matcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
-        table: [(row, matchers[table.category].instance(row)) for row in _rows(table, unread)]
+        table: [(row, matchers[table.category].instance(row)) for row in published_rows(table, unread)]
         for table in tables
     }
     strangers, not_judged = [], Counter[str]()
@@ -168,7 +182,8 @@ def import_results(
             elif instance is None:
                 strangers.append(row.place)
     year = results_year(results, every)
-    tools = [Tool(name, str(year or "published")) for name in sorted({table.tool for table in tables})]
+    names = {table.tool for table in tables}
+    tools = [Tool(name, str(year or "published")) for name in sorted(names)]
     repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
     # The limit that memory had is not published; it takes part in the ids of these runs.
     settings = RunSettings(memory_bytes=4 << 30, repeat=repeat)
@@ -180,14 +195,16 @@ def import_results(
             published=PublishedSource(
                 *(str(results.absolute()), tuple(not_scored)),
                 year=year,
-                overheads=_overheads([table for table in every if table.tool in {t.name for t in tools}]),
+                overheads=shortest_runs([table for table in every if table.tool in names]),
             ),
         )
         manifest = _going_on(manifest, out)
         write_manifest(manifest, out / "manifest.json")
         with Journal(out / "journal.jsonl") as journal:
             for done, table in enumerate(tables, start=1):
-                journal.finish_all(_records(table, matched[table], jobs, journal.finished, unread))
+                questions = matchers[table.category].question
+                rows = _records(table, matched[table], jobs, journal.finished, questions, unread)
+                journal.finish_all(rows)
                 imported(done, len(tables), f"{table.tool} on {table.category}")
     return ImportedResults(read_campaign(out), tuple(strangers), tuple(unread), not_judged)
 
@@ -210,17 +227,18 @@ def _counts(matched: _Matched) -> Counter[str]:
     return Counter(instance.name for _, instance in matched if instance is not None)
 
 
-def _rows(
+def published_rows(
     table: ResultsTable, unread: list[UnreadableFile], *, warm_up: bool = False
-) -> Iterator[_PublishedRow]:
+) -> Iterator[PublishedRow]:
     """The rows of a table, with or without the warm-up; those that cannot be read are added to `unread`."""
     for number, cells in _cells(table.path, unread):
         place = Place(str(table.path), number)
-        if len(cells) != 6:
+        if len(cells) < 6:
             reason = f"a row must be {_COLUMNS}; this one has {len(cells)} columns"
             unread.append(UnreadableFile(place, reason))
             continue
-        category, network, property_, prepare, word, time = (cell.strip() for cell in cells)
+        # What some tools wrote after the sixth cell, the organisers' programs never read.
+        category, network, property_, prepare, word, time = (cell.strip() for cell in cells[:6])
         if table.is_shared and category != table.category:
             continue
         is_warm_up = (
@@ -229,31 +247,29 @@ def _rows(
         if not is_warm_up or warm_up:
             try:
                 took = _seconds(time, place), _seconds(prepare or "0", place)
-                yield _PublishedRow(str(place), network, property_, word.lower(), *took)
+                network, names = together(network)
+                yield PublishedRow(str(place), network, property_, word.lower(), *took, names)
             except UnreadableFile as error:
                 unread.append(error)
 
 
-def _cells(path: Path, unread: list[UnreadableFile]) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: Path, unread: list[UnreadableFile]) -> list[tuple[int, list[str]]]:
     """The rows of a table that are not empty, with their numbers; none if it cannot be read."""
     try:
-        for number, cells in enumerate(csv.reader(read_text(path).splitlines()), start=1):
-            if any(cell.strip() for cell in cells):
-                yield number, cells
-    except csv.Error as error:
-        unread.append(UnreadableFile(path, f"not a table of comma-separated values: {error}"))
+        return numbered_rows(path)
     except UnreadableFile as error:
         unread.append(error)
+        return []
 
 
-def _overheads(tables: Sequence[ResultsTable]) -> dict[str, float]:
+def shortest_runs(tables: Sequence[ResultsTable]) -> dict[str, float]:
     """The seconds of the shortest decided run of each tool, warm-ups included.
 
     What cannot be read is left out: it need not be of a category that is asked for.
     """
     found: dict[str, float] = {}
     for table in tables:
-        for row in _rows(table, [], warm_up=True):
+        for row in published_rows(table, [], warm_up=True):
             answer = VERDICTS.get(row.word)
             if answer is not None and answer.decides:
                 found[table.tool] = min(row.seconds, found.get(table.tool, row.seconds))
@@ -276,27 +292,28 @@ class _Matcher:
     """Finds the instance of a suite that a row of results is about."""
 
     def __init__(self, suite: CampaignSuite) -> None:
-        folder = suite.folder.resolve()
-        self._listed = {(_plain(network), _plain(asked)) for network, asked in listed_files(suite.folder)}
-        self._known = {
-            (
-                _plain(str(i.network_path.resolve().relative_to(folder))),
-                _plain(str(i.property_path.resolve().relative_to(folder))),
-            ): i
-            for i in suite.instances
-            if i.property_path.resolve().is_relative_to(folder)  # lowered instances have other inputs
-        }
+        self._folder = suite.folder
+        listed = [(_plain(network), _plain(asked)) for network, asked in listed_files(suite.folder)]
+        self._listed = set(listed)
+        named = {one.name: one for one in suite.instances}
+        names = instance_names(listed_files(suite.folder))
+        self._known = {pair: named[n] for pair, n in zip(listed, names, strict=True) if n in named}
 
-    def instance(self, row: _PublishedRow) -> CampaignInstance | None:
+    def question(self, instance: CampaignInstance) -> Property:
+        """The property of an instance as its file has it, before anything is lowered."""
+        _, path = row_files(self._folder, instance.name)
+        return read_vnnlib(read_content(path), file=str(path))
+
+    def instance(self, row: PublishedRow) -> CampaignInstance | None:
         """The instance whose two file names end the row's paths; None if there is none."""
         return next((self._known[pair] for pair in _pairs(row) if pair in self._known), None)
 
-    def lists(self, row: _PublishedRow) -> bool:
+    def lists(self, row: PublishedRow) -> bool:
         """Whether the suite lists such files, even if they are missing."""
         return any(pair in self._listed for pair in _pairs(row))
 
 
-def _pairs(row: _PublishedRow) -> Iterator[tuple[str, str]]:
+def _pairs(row: PublishedRow) -> Iterator[tuple[str, str]]:
     """The names that the two files of a row may have in a suite."""
     properties = set(_tails(_plain(row.property)))
     return ((network, asked) for network in _tails(_plain(row.network)) for asked in properties)
@@ -318,6 +335,7 @@ def _records(
     matched: _Matched,
     jobs: Mapping[tuple[str, str, str, int], Job],
     finished: frozenset[str],
+    question: Callable[[CampaignInstance], Property],
     unread: list[UnreadableFile],
 ) -> Iterator[RunRecord]:
     seen: Counter[str] = Counter()
@@ -327,10 +345,10 @@ def _records(
         job = jobs[table.category, instance.name, table.tool, seen[instance.name]]
         seen[instance.name] += 1
         if job.id not in finished:
-            yield _record(job, row, _answer(table, row, unread))
+            yield _record(job, row, _answer(table, row, partial(question, instance), unread))
 
 
-def _record(job: Job, row: _PublishedRow, said: VerifierAnswer) -> RunRecord:
+def _record(job: Job, row: PublishedRow, said: VerifierAnswer) -> RunRecord:
     return RunRecord(
         job=job.id,
         suite=job.suite,
@@ -355,7 +373,12 @@ def _record(job: Job, row: _PublishedRow, said: VerifierAnswer) -> RunRecord:
     )
 
 
-def _answer(table: ResultsTable, row: _PublishedRow, unread: list[UnreadableFile]) -> VerifierAnswer:
+def _answer(
+    table: ResultsTable,
+    row: PublishedRow,
+    question: Callable[[], Property],
+    unread: list[UnreadableFile],
+) -> VerifierAnswer:
     """The answer in a row, with the witness next to the table."""
     answer = VERDICTS.get(row.word)
     if answer is None:
@@ -365,27 +388,48 @@ def _answer(table: ResultsTable, row: _PublishedRow, unread: list[UnreadableFile
         return VerifierAnswer(answer)
     try:
         with reading_at_most(_MOST_WITNESS_BYTES):
-            return _with_witness(table, row)
+            return _with_witness(table, row, question)
     except UnreadableFile as error:
         unread.append(error)
         return VerifierAnswer(Answer.SAT, detail=f"its counterexample cannot be read: {error.reason}")
 
 
-def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+def _with_witness(
+    table: ResultsTable, row: PublishedRow, question: Callable[[], Property]
+) -> VerifierAnswer:
     path = next((p for p in _witness_paths(table, row) if exists(p)), None)
     if path is None:
         return VerifierAnswer(Answer.SAT, detail="no counterexample was published")
     text = read_content(path).decode("utf-8", errors="replace").strip().removeprefix("sat")
-    said = sat_with(text)
+    is_flat = text.lstrip()[:1] in ("(", "")
+    said = sat_with(text) if is_flat else _sat_in_tensors(tensors_in(text), question())
     return replace(said, detail="the counterexample is empty") if said.witness is None else said
 
 
-def _witness_paths(table: ResultsTable, row: _PublishedRow) -> Iterator[Path]:
+def _sat_in_tensors(tensors: Mapping[str, Point | None], asked: Property) -> VerifierAnswer:
+    """The answer `sat` with the inputs in these tensors, as an input of the network that is judged.
+
+    Inputs that the property says are equal are one input there; they may differ by what every competition
+    tolerates, and the first is taken.
+    """
+    parts = [(n, tensors.get(n.input_name)) for n in asked.networks]
+    if any(part is None or len(part) != prod(n.input_shape) for n, part in parts):
+        return VerifierAnswer(Answer.SAT, (), "the witness is not one value for each input")
+    places, _ = linked_inputs(asked)
+    point: dict[int, Fraction] = {}
+    for k, value in zip(places, (x for _, part in parts for x in part or ()), strict=True):
+        if abs(point.setdefault(k, value) - value) > INPUT_TOLERANCE:
+            return VerifierAnswer(Answer.SAT, (), "two inputs that must be equal differ in the witness")
+    outputs = tensors.get(asked.networks[0].output_name) if is_plain(asked) else None
+    return VerifierAnswer(Answer.SAT, tuple(point[k] for k in sorted(point)), outputs=outputs)
+
+
+def _witness_paths(table: ResultsTable, row: PublishedRow) -> Iterator[Path]:
     """Where the witness may be: its name begins with the folders below `onnx`, if there are any."""
     folders = PurePosixPath(_plain(row.network)).parts[:-1]
     below = folders[folders.index("onnx") + 1 :] if "onnx" in folders else ()
     stems = [PurePosixPath(_plain(name)).stem for name in (row.network, row.property)]
-    for parts in ([*below, *stems], stems):
+    for parts in ([*below, *stems], stems, [*row.names, stems[1]]):
         name = f"{'_'.join(parts)}.counterexample"
         for ending in (".gz", ""):
             yield contained(table.path.parent, name + ending)

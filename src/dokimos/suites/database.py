@@ -6,13 +6,16 @@ property: they are joined from the user's own files, and the checker proves a la
 out.
 
 Each record is a file of its own in the folder of the database, `<key>.json`, so that nothing that is
-interrupted leaves half a record.
+interrupted leaves half a record. A database to pass on is one file, `NAME.jsonl.gz`, with a record in each
+line; it is written whole.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from dokimos.core import strict_json
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import home, write_whole
+from dokimos.core.readable import printable
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.summary import operators_on_data
@@ -31,6 +35,8 @@ from dokimos.suites.vnnlib.model import Case, Linear, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
 _WHAT = "a record of the database of labels"
+_PACKED = ".jsonl.gz"
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -151,64 +157,113 @@ def key_of(entry: SuiteEntry) -> str:
 
 @dataclass(frozen=True)
 class Database:
-    """A database in a folder; by default, in Dokimos' home."""
+    """A database in a folder, by default in Dokimos' home, or in one file."""
 
-    folder: Path
+    place: Path
 
     @classmethod
-    def at(cls, folder: Path | None) -> Database:
-        """The database in a folder, or in Dokimos' home."""
-        return cls(home() / "database" if folder is None else folder)
+    def at(cls, place: Path | None) -> Database:
+        """The database in a folder or a file, or in Dokimos' home. Raises InputError for other files."""
+        if place is not None and place.is_file() and not place.name.endswith(_PACKED):
+            raise InputError(f"{place}: a database is a folder, or a file NAME{_PACKED}.")
+        return cls(home() / "database" if place is None else place)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is one file."""
+        return self.place.name.endswith(_PACKED)
 
     def __iter__(self) -> Iterator[KeptLabel]:
         """All records, in the order of their keys."""
-        for path in sorted(self.folder.glob("*.json")):
-            yield self._read(path)
+        if self.is_packed:
+            yield from self._packed.values()
+        else:
+            for path in sorted(self.place.glob("*.json")):
+                yield self._read(read_text(path), path)
 
     def get(self, key: str) -> KeptLabel | None:
         """The record of a key; None if there is none."""
-        path = self.folder / f"{key}.json"
-        return self._read(path) if exists(path) else None
+        if self.is_packed:
+            return self._packed.get(key)
+        path = self.place / f"{key}.json"
+        return self._read(read_text(path), path) if exists(path) else None
 
     def add(self, entry: SuiteEntry, seen: Seen, answers: Sequence[Said] = (), *, found: str) -> KeptLabel:
-        """Keep the label of an instance, which the caller has proven, or add to what is kept of it.
+        """Keep the label of an instance, which the caller has proven: see `record_of` and `keep`."""
+        (kept,) = self.keep([record_of(entry, seen, answers, found=found)])
+        return kept
+
+    def keep(self, records: Iterable[KeptLabel]) -> list[KeptLabel]:
+        """Keep these records, or add where they occur and who answered what to those that are kept.
 
         A label that contradicts the one that is kept is refused: raises InputError.
         """
-        truth = load_truth(read_text(entry.truth_path), file=str(entry.truth_path))
-        key = key_of(entry)
-        before = self.get(key)
-        if before is None:
-            asked = read_vnnlib(read_content(entry.property_path), file=str(entry.property_path))
-            margin = truth.claim(Semantics.REAL).margin
-            before = KeptLabel(
-                key,
-                truth.label.value,
-                truth.certificate.kind,
-                None if margin is None else float(margin),
-                truth.claim(Semantics.REAL).proven,
-                truth.claim(Semantics.FLOAT32).proven,
-                asked.input_size,
-                asked.output_size,
-                tuple(sorted(operators_on_data(read_content(entry.network_path)))),
-                found,
-                read_text(entry.truth_path),
+        found: dict[str, KeptLabel] = {}
+        for one in records:
+            before = found.get(one.key) or self.get(one.key) or one
+            if before.label != one.label:
+                raise InputError(
+                    f"{_where(one)}: says {one.label}, and the database {before.label} ({one.key[:12]}); "
+                    "one of the two proofs is wrong: check both."
+                )
+            found[one.key] = replace(
+                before,
+                seen=tuple(dict.fromkeys((*before.seen, *one.seen))),
+                answers=tuple(dict.fromkeys((*before.answers, *one.answers))),
             )
-        if before.label != truth.label.value:
-            raise InputError(
-                f"{entry.truth_path}: says {truth.label.value}, and the database {before.label} "
-                f"({before.key[:12]}); one of the two proofs is wrong: check both."
-            )
-        kept = replace(
-            before,
-            seen=tuple(dict.fromkeys((*before.seen, seen))),
-            answers=tuple(dict.fromkeys((*before.answers, *answers))),
-        )
-        write_whole(self.folder / f"{key}.json", strict_json.write(kept), what="the record", durable=True)
-        return kept
+        if self.is_packed:
+            every = {one.key: one for one in self} | found
+            lines = [strict_json.write(every[key], indent=None) for key in sorted(every)]
+            packed = gzip.compress("".join(lines).encode(), mtime=0)
+            write_whole(self.place, packed, what="the database", durable=True)
+        else:
+            for one in found.values():
+                text = strict_json.write(one)
+                write_whole(self.place / f"{one.key}.json", text, what="the record", durable=True)
+        return list(found.values())
 
-    def _read(self, path: Path) -> KeptLabel:
-        return strict_json.read(read_text(path), KeptLabel, file=path, what=_WHAT)
+    @property
+    def _packed(self) -> dict[str, KeptLabel]:
+        if not exists(self.place):
+            return {}
+        lines = enumerate(read_text(self.place).splitlines(), start=1)
+        records = [self._read(line, Place(str(self.place), number)) for number, line in lines]
+        return {one.key: one for one in sorted(records, key=lambda one: one.key)}
+
+    def _read(self, text: str, file: Path | Place) -> KeptLabel:
+        found = strict_json.read(text, KeptLabel, file=file, what=_WHAT)
+        if not _KEY.fullmatch(found.key):  # it names a file
+            raise UnreadableFile(file, f"{_WHAT} has a key of 64 hexadecimal digits")
+        return found
+
+
+def record_of(entry: SuiteEntry, seen: Seen, answers: Sequence[Said] = (), *, found: str) -> KeptLabel:
+    """The record of a labelled instance."""
+    text = read_text(entry.truth_path)
+    truth = load_truth(text, file=str(entry.truth_path))
+    asked = read_vnnlib(read_content(entry.property_path), file=str(entry.property_path))
+    margin = truth.claim(Semantics.REAL).margin
+    return KeptLabel(
+        key_of(entry),
+        truth.label.value,
+        truth.certificate.kind,
+        None if margin is None else float(margin),
+        truth.claim(Semantics.REAL).proven,
+        truth.claim(Semantics.FLOAT32).proven,
+        asked.input_size,
+        asked.output_size,
+        tuple(sorted(operators_on_data(read_content(entry.network_path)))),
+        found,
+        strict_json.write(
+            strict_json.parse(read_text(entry.truth_path), file=entry.truth_path), indent=None
+        ),
+        (seen,),
+        tuple(answers),
+    )
+
+
+def _where(one: KeptLabel) -> str:
+    return printable("/".join((one.seen[0].benchmark, one.seen[0].instance)) if one.seen else one.key[:12])
 
 
 def truth_for(kept: KeptLabel, instance: Instance) -> Mapping[str, Any]:

@@ -153,7 +153,7 @@ def read_suite(folder: Path, *, leniently: bool = False) -> Suite:
 
 def _those_to_be_had(
     folder: Path,
-    listed: Iterable[tuple[_Row, str]],
+    listed: Iterable[tuple[SuiteRow, str]],
     families: Mapping[str, str],
     default: Mapping[str, str],
 ) -> Iterator[SuiteEntry]:
@@ -197,17 +197,30 @@ def listed_files(folder: Path) -> list[tuple[str, str]]:
     return [(row.network, row.property) for row in _rows(instances_table(folder), leniently=True)]
 
 
-def _rows(table: Path, *, leniently: bool = False) -> list[_Row]:
+def together(networks: str) -> tuple[str, tuple[str, ...]]:
+    """The name for the file of several networks that `listed_files` has, and their names in the property.
+
+    `networks` is the first cell of a row; of a single network it is the name, and there are no others.
+    """
+    row = parse_row([networks, "", "1"], "")
+    return row.network, tuple(row.networks)
+
+
+def _rows(table: Path, *, leniently: bool = False) -> list[SuiteRow]:
+    rows = []
+    for number, cells in numbered_rows(table):
+        with suppress(*((UnreadableFile,) if leniently else ())):
+            rows.append(parse_row(cells, f"{table}:{number}"))
+    return rows
+
+
+def numbered_rows(table: Path) -> list[tuple[int, list[str]]]:
+    """The rows of a table that are not empty, with their numbers. Raises UnreadableFile."""
     try:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
     except csv.Error as error:
         raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
-    rows = []
-    for number, cells in numbered:
-        if any(cell.strip() for cell in cells):
-            with suppress(*((UnreadableFile,) if leniently else ())):
-                rows.append(_row(cells, f"{table}:{number}"))
-    return rows
+    return [(number, cells) for number, cells in numbered if any(cell.strip() for cell in cells)]
 
 
 def benchmark_folders(folder: Path) -> tuple[Path, ...]:
@@ -252,7 +265,7 @@ def unlabelled_on_purpose(folder: Path) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class _Row:
+class SuiteRow:
     """A row of the table: two files as it names them, a number of seconds, and its line.
 
     Of several networks, `networks` has their names and files, and `network` is their combined name.
@@ -265,7 +278,8 @@ class _Row:
     networks: Mapping[str, str] = field(default_factory=dict)
 
 
-def _row(row: Sequence[str], place: str) -> _Row:
+def parse_row(row: Sequence[str], place: str) -> SuiteRow:
+    """A row of `instances.csv`. Raises UnreadableFile, with what is wrong with it."""
     if len(row) != 3:
         raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
     network, property_, timeout = (cell.strip() for cell in row)
@@ -282,7 +296,7 @@ def _row(row: Sequence[str], place: str) -> _Row:
         if len(together) > _LONGEST_NAME:
             together = f"{_stem(first)[:_LONGEST_NAME]}_and_{sha256(together.encode())[:8]}"
         network = str(PurePosixPath(first).with_name(f"{together}.onnx"))
-    return _Row(network, property_, seconds, place, networks)
+    return SuiteRow(network, property_, seconds, place, networks)
 
 
 def _named_networks(text: str, place: str) -> dict[str, str]:
@@ -298,7 +312,7 @@ def _named_networks(text: str, place: str) -> dict[str, str]:
 
 
 def _entry(
-    folder: Path, row: _Row, name: str, families: Mapping[str, str], default: Mapping[str, str]
+    folder: Path, row: SuiteRow, name: str, families: Mapping[str, str], default: Mapping[str, str]
 ) -> SuiteEntry:
     network_path, property_path = _row_files(folder, row)
     return SuiteEntry(
@@ -311,7 +325,7 @@ def _entry(
     )
 
 
-def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
+def _row_files(folder: Path, row: SuiteRow) -> tuple[Path, Path]:
     """The network and the property of a row; lowered if it has several networks or products."""
     property_ = _row_file(folder, row.property, row.place)
     networks = {name: _row_file(folder, path, row.place) for name, path in row.networks.items()}
@@ -354,7 +368,7 @@ def multiplying_network(property_: Path) -> str | None:
     return None
 
 
-def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
+def _families_of_others(folder: Path, rows: Sequence[SuiteRow]) -> dict[str, str]:
     """The family of a published instance, by its network as named in the table.
 
     It is the network if there are several, with at least two instances each on average; otherwise the whole

@@ -66,7 +66,7 @@ def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
     Raises InputError if a network is missing, is not declared, or differs from its declaration.
     """
     parts = _files(property, contents)
-    links, size = _links(property)
+    links, size = linked_inputs(property)
     starts = accumulate((prod(n.input_shape) for n in property.networks), initial=0)
     reads = [links[at : at + prod(n.input_shape)] for n, at in zip(property.networks, starts, strict=False)]
     cases = [_linked(case, links, size) for case in property.cases]
@@ -135,7 +135,7 @@ def _structure(network: Network) -> list[object]:
     ]
 
 
-def _links(property: Property) -> tuple[tuple[int, ...], int]:
+def linked_inputs(property: Property) -> tuple[tuple[int, ...], int]:
     """For every input the number of its class, and how many classes of linked inputs there are."""
     parts = [part for case in property.cases for part in case.any_of]
     equal = reduce(set.__and__, map(_equalities, parts)) if parts else set()

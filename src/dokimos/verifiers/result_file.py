@@ -212,18 +212,27 @@ def _in_order(values: Mapping[int, str]) -> Point | None:
 
 def tensor_witness(text: str, input_name: str, output_name: str) -> Assignment | None:
     """The witness in tensors; None unless the input is there, and each occurs once with all its values."""
+    tensors = tensors_in(text)
+    inputs = tensors.get(input_name)
+    return None if inputs is None else Assignment(inputs, tensors.get(output_name))
+
+
+def tensors_in(text: str) -> Mapping[str, Point | None]:
+    """The tensors in a witness of VNN-LIB 2.0, None for one with a value that is no finite number.
+
+    There are none unless each occurs once, with all its values.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     tensors: dict[str, Point | None] = {}
     at = 0
     while at < len(lines):
         match = _TENSOR.fullmatch(lines[at])
         if match is None or match[1] in tensors:
-            return None
+            return {}
         count = prod(int(size) for size in match[2].split(",")) if match[2] else 1
         values = lines[at + 1 : at + 1 + count]
         if len(values) != count:
-            return None
+            return {}
         tensors[match[1]] = read_point(values)
         at += 1 + count
-    inputs = tensors.get(input_name)
-    return None if inputs is None else Assignment(inputs, tensors.get(output_name))
+    return tensors

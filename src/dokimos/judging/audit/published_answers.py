@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import cast
 
 from dokimos.campaigns.plan import CampaignSuite
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
 from dokimos.core.progress import ProgressCallback, ProgressUpdate
 from dokimos.judging.audit.file_rules import AnyRule
@@ -20,8 +22,9 @@ from dokimos.judging.label_checks import warn_of_labels
 from dokimos.judging.label_tasks import LabelTask, label_instance
 from dokimos.judging.published_results import ImportedResults, find_results, import_results
 from dokimos.judging.written_points import write_counterexamples
-from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import LintFinding, benchmark_name, read_suite
+from dokimos.suites.database import Database, key_of, truth_for
+from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.folder import LintFinding, benchmark_name, read_suite, row_files
 
 #: How long to look for the proof of what a rule has just settled, in seconds of the processor.
 _PROOF_SECONDS = 10.0
@@ -69,10 +72,12 @@ class PublishedAnswers:
     def judged(self, findings: Sequence[LintFinding], label_seconds: float | None) -> JudgedCampaigns:
         """The judgement, after a proof was looked for of all that the findings of rules settle.
 
-        With `label_seconds`, it is also looked for of any other answer that nothing confirms or refutes.
+        Labels of the user's database, whose proofs are checked like those of the benchmark, count too.
+        With `label_seconds`, a proof is also looked for of any other answer that nothing confirms or
+        refutes.
         """
         judged = self._judged()
-        if self._label(self._settled_by_rules(judged, findings)):
+        if self._join(judged) | self._label(self._settled_by_rules(judged, findings)):
             judged = self._judged()
         if label_seconds is not None:
             self._label(list(self._unchecked(judged, label_seconds)))
@@ -106,10 +111,27 @@ class PublishedAnswers:
         found = []
         for task in self._unchecked(judged, _PROOF_SECONDS):
             entry = task.entry
+            _, asked = row_files(task.folder, entry.name)
             networks = ("", str(entry.network_path))
-            if {(str(entry.property_path), network) for network in networks} & proven:
+            if {(str(asked), network) for network in networks} & proven:
                 place = audited_label(self.out, names[task.folder], entry.name)
                 found.append(LabelTask(place.parent, replace(entry, truth_path=place), _PROOF_SECONDS))
+        return found
+
+    def _join(self, judged: JudgedCampaigns) -> bool:
+        """Put what the database knows of unchecked instances beside the campaign; whether it knows any."""
+        store, found = Database.at(None), False
+        if not any(store):
+            return False
+        names = {suite.folder: suite.name for suite in self.suites}
+        for task in self._unchecked(judged, 0):
+            place = audited_label(self.out, names[task.folder], task.entry.name)
+            with suppress(InputError):
+                kept = None if exists(place) else store.get(key_of(task.entry))
+                if kept is not None:
+                    text = strict_json.write(truth_for(kept, task.entry.read_instance()))
+                    write_whole(place, text, what="the label")
+                    found = True
         return found
 
     def _label(self, tasks: Sequence[LabelTask]) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import csv
 import math
 import re
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from dokimos.core.paths import contained
 from dokimos.judging.verdicts import Judgement
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.entry import read_content, read_text
-from dokimos.suites.folder import instances_table, present
+from dokimos.suites.entry import read_content
+from dokimos.suites.folder import instances_table, numbered_rows, parse_row, present
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
@@ -93,34 +91,17 @@ class BenchmarkTable:
 def read_table(folder: Path) -> BenchmarkTable:
     """Read the table of a benchmark, with its problems. Raises UnreadableFile if there is none."""
     table = instances_table(folder)
-    try:
-        cells = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
-    except csv.Error as error:
-        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
-    rows = tuple(_row(line, row) for line, row in cells if any(cell.strip() for cell in row))
+    rows = tuple(_listed(line, row) for line, row in numbered_rows(table))
     return BenchmarkTable(folder, table.name, rows)
 
 
-def _row(line: int, cells: list[str]) -> ListedRow:
-    if len(cells) != 3:
-        return ListedRow(
-            line, problem=f"a row must be onnx,vnnlib,timeout; this one has {len(cells)} columns"
-        )
-    network, property_, timeout = (cell.strip() for cell in cells)
+def _listed(line: int, cells: list[str]) -> ListedRow:
     try:
-        seconds = float(timeout)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        return ListedRow(line, problem=f"the timeout {timeout[:40]!r} is not a positive number of seconds")
-    if network[:1] != "[":
-        return ListedRow(line, (network,), (), property_, seconds)
-    try:
-        named = [(str(name), str(path)) for name, path in ast.literal_eval(network)]
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ListedRow(line, problem="its first column is not a list of names and files of networks")
-    networks = tuple(path for _, path in named)
-    return ListedRow(line, networks, tuple(name for name, _ in named), property_, seconds)
+        row = parse_row(cells, "")
+    except UnreadableFile as error:
+        return ListedRow(line, problem=error.reason.rstrip("."))
+    networks = row.networks or {"": row.network}
+    return ListedRow(line, tuple(networks.values()), tuple(row.networks), row.property, row.timeout_seconds)
 
 
 @dataclass(frozen=True)

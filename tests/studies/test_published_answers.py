@@ -1,0 +1,36 @@
+"""The page of audited answers: what labels confirm, and a point of ours for each refuted one."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dokimos
+from dokimos_studies import published_answers
+from tests.campaigns.published import write_benchmark, write_results
+from tests.studies.running import studies
+
+
+def test_labels_confirm_and_refute_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(published_answers, "PAGE", tmp_path / "page" / "page.md")
+    bench, labels = write_benchmark(tmp_path / "bench"), tmp_path / "labels.jsonl.gz"
+    dokimos.label(bench, budget_seconds=5)
+    assert len(dokimos.add_labels(bench, database=labels, year=2025).labels) == 2
+    shutil.rmtree(bench / "truth")
+    tools = {"liar": [("one", "unsat", None), ("two", "unsat", None)], "right": [("two", "unsat", None)]}
+    results = write_results(tmp_path / "results", "bench", tools)
+    out = tmp_path / "campaign"
+    ran = studies("published-answers", bench, "--results", results, "--labels", labels, "--out", out)
+    assert ran.code == 0
+    page = (tmp_path / "page" / "page.md").read_text()
+    assert "1 are refuted by an exact witness, 2 are confirmed by a label, and 0 are unchecked" in page
+    assert "1 instances, 1 of them with a point that `dokimos label` found" in page
+    (row,) = csv.DictReader((tmp_path / "page" / published_answers.REFUTED).read_text().splitlines())
+    assert (row["category"], row["instance"], row["tools"]) == ("bench", "net__one", "liar")
+    x, y = map(Fraction, row["point"].split())
+    assert 0 <= min(x, y) <= max(x, y) <= 1 and x + y >= Fraction(3, 2)
