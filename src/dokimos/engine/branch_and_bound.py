@@ -20,7 +20,7 @@ from dokimos.checker.linear.cover import USUAL_BYTE, QuestionData
 from dokimos.checker.linear.proof import BoundedQuestion
 from dokimos.checker.linear.walk import Steps
 from dokimos.engine.differentiable import Adam, one_thread
-from dokimos.engine.fast_walk import Batch, FastCuts, FastWalk
+from dokimos.engine.fast_walk import Batch, Ends, FastCuts, FastWalk
 from dokimos.engine.open_cover import (
     ChosenCut,
     CutTree,
@@ -38,11 +38,14 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 
 #: How often choices are improved at the root and at other nodes, and how fast.
-ROOT_ROUNDS, ROUNDS, PACE = 60, 16, 0.12
+ROOT_ROUNDS, ROUNDS, PACE = 60, (4, 12), 0.12
 #: How many cuts are tried for each node.
 TRIED = 3
-#: After so many rounds in which the checker's arithmetic leaves something open, float32 is given up.
-REOPENED = 4
+#: What the checker's arithmetic leaves open so often, part by part, is given up for float32. Until then
+#: more is asked of bounds, by no more than this factor at once, but not of what so many cuts do not help.
+REOPENED, REOPENED_PACE, PATIENCE = 4, 1.5, 3
+#: So many leaves are checked at first, and then whenever so many more than before are closed.
+FIRST_CHECKED, CHECKED_OF_INPUTS, CHECKED_OF_UNITS = 64, 0.5, 3.0
 #: How much functionals count for a cut that are not the best of their part.
 OTHERS = 0.25
 #: How many nodes are looked at together.
@@ -109,13 +112,15 @@ class BranchAndBound:
         self._totals = torch.tensor(goals.totals, dtype=torch.float32)
         self._weighs = len(self._weighings) > 1
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
-        self._needed, self._reopened, self._proven_nodes = least_margin, 0, set[int]()
+        self._least = self._needed = least_margin
+        self._proven, self._reserve = set[int](), effort.reserve
         written = question.bounded.facts[network.output].magnitude.max()
         self._grain, self._least_grain = 0.0, float(max(written * 1e-6, 1e-30))
         self._tree, parts, closed = self._start() if kept is None else self._started(kept)
         self._closed = {part.node: part for part in closed}
-        self._queue = [(*self._order(part), part) for part in parts]
-        heapq.heapify(self._queue)
+        self._queue: list[tuple[float, int, OpenPart]] = []
+        for part in parts:
+            self._push(part)
         self._affine_units: AffineUnits | None = None
         self._usual = {name: fast.usual(name) for name in (*fast.relus, *fast.curves)}
         self._is_shallow = (
@@ -137,33 +142,23 @@ class BranchAndBound:
         queue, most_steps = self._queue, self._effort.steps + most_steps
         with one_thread():
             while True:
-                while queue:
-                    if self._effort.end is not None or self._effort.steps >= most_steps:
-                        return Closed(None, min(part.bound for _, _, part in queue))
-                    parts = [heapq.heappop(queue)[2] for _ in range(min(self._together, len(queue)))]
-                    self._effort.steps += len(parts)
-                    left = self._bound(parts)
-                    if left is None:
-                        return Closed(None, -np.inf, found=True)
-                    children = self._split(left) if self._effort.end is None else left
-                    for child in children:
-                        heapq.heappush(queue, (*self._order(child), child))
-                    self._effort.pause()
-                was_partial = bool(self._proven_nodes)
-                data, failed = self._proven()
-                if not failed and was_partial:  # facts depend on which leaves are looked at together
-                    self._proven_nodes.clear()
-                    data, failed = self._proven()
-                if not failed:
-                    return Closed(data, 0.0)
-                self._reopened += 1
-                if self._reopened == REOPENED:  # what is left may hold over the reals alone
-                    self._question, self._needed = self._question.over_the_reals(), 0.0
-                    continue
-                for part in failed:
-                    del self._closed[part.node]
-                    heapq.heappush(queue, (*self._order(part), part))
-                    self._needed = max(self._needed, 1.5 * part.bound)
+                if self._effort.end is not None or self._effort.steps >= most_steps:
+                    return Closed(None, min((part.bound for _, _, part in queue), default=0.0))
+                parts = [heapq.heappop(queue)[2] for _ in range(min(self._together, len(queue)))]
+                self._effort.steps += len(parts)
+                left = self._bound(parts) if parts else []
+                if left is None:
+                    return Closed(None, -np.inf, found=True)
+                for child in self._split(left) if self._effort.end is None else left:
+                    self._push(child)
+                if not queue or self._is_check_due:
+                    self._check()
+                if not queue and len(self._proven) == len(self._closed):
+                    return Closed(self._cover(), 0.0)
+                self._effort.pause()
+
+    def _push(self, part: OpenPart) -> None:
+        heapq.heappush(self._queue, (*self._order(part), part))
 
     @property
     def closed_share(self) -> float:
@@ -175,7 +170,7 @@ class BranchAndBound:
         """How many units are neither on nor off all over the box, as far as is known."""
         bounded = self._question.bounded
         arguments = {self._fast.argument[name][0] for name in self._fast.argument}
-        return sum(len(bounded.undecided(name, bounded.facts[name])) for name in arguments)
+        return sum(int(bounded.undecided(name, bounded.facts[name]).sum()) for name in arguments)
 
     def _start(self) -> tuple[CutTree, list[OpenPart], list[OpenPart]]:
         """The whole box."""
@@ -224,24 +219,26 @@ class BranchAndBound:
             for end in ("lower", "upper")
         )
         facts = {self._network.input: (lower.reshape(-1, *shape), upper.reshape(-1, *shape))}
-        batch = Batch(len(parts), facts, {}, {}, torch.zeros(0))
+        batch = Batch(len(parts), {**facts, **self._signed(parts)}, {}, {}, torch.zeros(0))
         with torch.no_grad():
             for name in self._refinable:
-                known = self._question.bounded.facts[name]
-                batch = self._fast.refine(batch, name, self._question.bounded.undecided(name, known))
+                batch = self._fast.refine(batch, name)
             bounds, factors = self._fast.lower_bounds(self._goals, batch)
             slack = (bounds - self._limits) / self._totals
             best, which = slack.max(1)
             own = factors.expand(len(parts), -1, -1)[torch.arange(len(parts)), which]
             corner = torch.where(own > 0, lower, upper)
+        ends = [[end.flatten(1) for end in batch.facts[name]] for name in self._refinable]
+        signs = [(low >= 0).to(torch.int8) - (high <= 0).to(torch.int8) for low, high in ends]
+        known = torch.cat(signs, 1).numpy() if signs else [None] * len(parts)
         left = []
         # A cut for the best functional alone may go on for ever where another one closes what is left.
         steep = own.abs() + OTHERS * (factors.abs() / self._totals[:, None]).amax(1)
         worth = ((steep + 1e-12) * (upper - lower)).numpy() * self._share(parts)
         for k, part in enumerate(parts):
-            part.bound = float(best[k])
+            part.bound, part.known = float(best[k]), known[k]
             part.weights = self._weighings[int(which[k])].astype(np.float32)
-            if part.bound > self._needed:
+            if self._suffices(part):
                 self._closed[part.node] = part
             else:
                 part.split = ChosenCut(int(np.argmax(worth[k])))
@@ -252,6 +249,21 @@ class BranchAndBound:
                 return None
         return [parts[k] for k in left]
 
+    def _signed(self, parts: Sequence[OpenPart]) -> dict[str, Ends]:
+        """What is known of refined tensors: the signs of entries that were decided before the last cut."""
+        if any(part.known is None for part in parts):
+            return {}
+        signs, found, first = torch.from_numpy(np.stack([part.known for part in parts])), {}, 0  # type: ignore[misc]
+        for name in self._refinable:
+            shape = self._steps.shapes[name]
+            own = signs[:, first : (first := first + prod(shape))].reshape(-1, *shape)
+            lower, upper = self._fast.facts[name]
+            found[name] = (
+                torch.where(own > 0, lower.clamp(min=0), lower),
+                torch.where(own < 0, upper.clamp(max=0), upper),
+            )
+        return found
+
     def _share(self, parts: Sequence[OpenPart]) -> Floats:
         """√ of what is left of the width of each input: what was cut often already is cut less readily."""
         whole = self._question.box.upper - self._question.box.lower
@@ -260,12 +272,16 @@ class BranchAndBound:
 
     def _bound_units(self, parts: Sequence[OpenPart]) -> list[OpenPart] | None:
         """Improve the choices of parts, by gradients and programs; those left open, with cuts chosen."""
-        corner = self._improve(parts)
-        for part in parts:
-            part.split = None
-        open_ = self._left_open(parts)
-        if open_ and self._asked(corner[[part.bound <= self._needed for part in parts]].numpy()):
+        open_ = list(parts)
+        for rounds in self._phases(parts[0]):
+            corner = self._improve(open_, rounds).numpy()[[not self._suffices(part) for part in open_]]
+            open_ = self._left_open(open_)
+            if not open_ or self._effort.end is not None:
+                break
+        if open_ and self._asked(corner):
             return None
+        for part in open_:
+            part.split = None
         if self._effort.end is not None:
             return open_
         if self._is_shallow:
@@ -279,24 +295,33 @@ class BranchAndBound:
                 return None
             if self._left_open(stuck) and self._effort.end is None:
                 raise NothingToCut
-        return [part for part in open_ if part.bound <= self._needed]
+        return [part for part in open_ if part.node not in self._closed]
+
+    def _phases(self, part: OpenPart) -> tuple[int, ...]:
+        """How often choices are improved: what a few rounds close costs no more of them."""
+        if not len(part.cuts):
+            return (self._root_rounds,)
+        return ROUNDS[:1] if self._is_shallow else ROUNDS
 
     def _left_open(self, parts: Sequence[OpenPart]) -> list[OpenPart]:
         """Close the parts whose bounds suffice; the others."""
         for part in parts:
-            if part.bound > self._needed:
+            if self._suffices(part):
                 self._closed[part.node] = part
-        return [part for part in parts if part.bound <= self._needed]
+        return [part for part in parts if part.node not in self._closed]
+
+    def _suffices(self, part: OpenPart) -> bool:
+        """Whether the bound of a part is worth asking the checker's arithmetic."""
+        return part.bound > (self._least if part.waited >= PATIENCE else self._needed)
 
     def _solve_all(self, parts: Sequence[OpenPart]) -> bool:
         """Solve the programs of parts, and choose the cuts worth most; whether a point was found."""
         points = [self._solve(part) for part in parts if self._effort.end is None]
         return bool(points) and self._asked(np.stack(points))
 
-    def _improve(self, parts: Sequence[OpenPart]) -> Tensor:
+    def _improve(self, parts: Sequence[OpenPart], rounds: int) -> Tensor:
         """Improve the choices of parts by gradients; where the last linear functions are least."""
         batch = self._batch(parts)
-        rounds = (4 if self._is_shallow else ROUNDS) if len(parts[0].cuts) else self._root_rounds
         known = torch.full((len(parts),), -torch.inf)
         lines = {name: each.clone().requires_grad_() for name, each in batch.lines.items()}
         scales = torch.from_numpy(np.concatenate([part.scales for part in parts]))
@@ -626,7 +651,7 @@ class BranchAndBound:
         """The two sides of each part at its cut."""
         for part in parts:
             assert part.split is not None
-            entry = part.split.entry
+            entry, part.waited = part.split.entry, part.waited + (part.bound > self._least)
             below, above = self._tree.cut(part.node, entry)
             if self._cut_inputs:
                 middle = 0.5 * part.lower[entry] + 0.5 * part.upper[entry]
@@ -640,19 +665,48 @@ class BranchAndBound:
 
     # What is proven
 
-    def _proven(self) -> tuple[QuestionData, list[OpenPart]]:
-        """The certificate, and the leaves that the checker's arithmetic leaves open."""
-        leaves = [self._closed[node] for node in self._tree.leaves()]
-        data = cover_of(self._data, self._tree, leaves, cuts_inputs=self._cut_inputs, weighs=self._weighs)
-        asked = [number for number, leaf in enumerate(leaves) if leaf.node not in self._proven_nodes]
-        slacks = self._question.with_cover(data).slacks(asked)
-        failed = []
-        for number, slack in zip(asked, slacks, strict=True):
-            if slack is None or slack > 0:
-                self._proven_nodes.add(leaves[number].node)
-            else:
-                failed.append(leaves[number])
-        return data, failed
+    @property
+    def _is_check_due(self) -> bool:
+        """Whether so much is closed that it is time to see what the checker's arithmetic says of it."""
+        share = CHECKED_OF_INPUTS if self._cut_inputs else CHECKED_OF_UNITS
+        return len(self._closed) - len(self._proven) > max(FIRST_CHECKED, share * len(self._proven))
+
+    def _cover(self) -> QuestionData:
+        """The tree as a certificate, open leaves with what is chosen for them so far."""
+        parts = {part.node: part for _, _, part in self._queue}
+        leaves = [self._closed.get(node) or parts[node] for node in self._tree.leaves()]
+        return cover_of(self._data, self._tree, leaves, cuts_inputs=self._cut_inputs, weighs=self._weighs)
+
+    def _check(self) -> None:
+        """Prove closed leaves in the checker's arithmetic; those that it leaves open are opened again.
+
+        What they lack is asked of all leaves from then on. What checking takes is kept in reserve.
+        """
+        began, nodes = self._effort.clock(), self._tree.leaves()
+        question = self._question.with_cover(self._cover())
+        asked = [k for k, node in enumerate(nodes) if node in self._closed and node not in self._proven]
+        for start in range(0, len(asked), TOGETHER):
+            if self._effort.end is not None:
+                return
+            some = asked[start : start + TOGETHER]
+            for number, slack in zip(some, question.slacks(some), strict=True):
+                node = nodes[number]
+                if slack is None or slack > 0:
+                    self._proven.add(node)
+                else:
+                    self._reopen(self._closed.pop(node), float(slack))
+            rate = (self._effort.clock() - began) / (start + len(some))
+            self._effort.reserve = self._reserve + rate * len(nodes)
+
+    def _reopen(self, part: OpenPart, slack: float) -> None:
+        """Open a leaf again of which the checker's arithmetic proves nothing."""
+        part.failures, part.waited = part.failures + 1, 0
+        if part.failures < REOPENED:
+            self._needed = max(self._needed, min(part.bound - slack, REOPENED_PACE * part.bound))
+        else:  # what is left may hold over the reals alone
+            self._question, self._needed = self._question.over_the_reals(), self._least
+            part.failures = 0
+        self._push(part)
 
 
 def _stacked(pairs: Sequence[tuple[Floats, Floats]], width: int) -> tuple[Floats, Floats]:

@@ -58,7 +58,12 @@ class ChosenCut:
 
 @dataclass
 class OpenPart:
-    """A node of the cover that is not closed yet, or a leaf that is."""
+    """A node of the cover that is not closed yet, or a leaf that is.
+
+    `known` are signs of entries that are decided, where inputs are cut. `failures`: how often the checker's
+    arithmetic did not prove it or what it is a part of, though it was closed; `waited`: how many cuts since
+    then, or at all, had a bound that seemed to suffice.
+    """
 
     node: int
     lower: Floats
@@ -71,6 +76,9 @@ class OpenPart:
     weights: NDArray[np.float32] | None
     bound: float
     split: ChosenCut | None = None
+    known: NDArray[np.int8] | None = None
+    failures: int = 0
+    waited: int = 0
 
 
 @dataclass
