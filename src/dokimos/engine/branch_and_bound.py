@@ -154,7 +154,7 @@ class BranchAndBound:
                 if not queue or self._is_check_due:
                     self._check()
                 if not queue and len(self._proven) == len(self._closed):
-                    return Closed(self._cover(), 0.0)
+                    return Closed(self._cover(level=9), 0.0)
                 self._effort.pause()
 
     def _push(self, part: OpenPart) -> None:
@@ -183,12 +183,13 @@ class BranchAndBound:
         return leaves_of(kept, self._steps, self._question.box, self.constraints)
 
     def kept(self) -> OpenCover | None:
-        """What this search has found so far, to go on from."""
+        """What this search has found so far, to go on from: what is not proven is open."""
+        unproven = {node: part for node, part in self._closed.items() if node not in self._proven}
         return kept_cover(
             self._data,
             self._tree,
-            {part.node: part for _, _, part in self._queue},
-            self._closed,
+            {part.node: part for _, _, part in self._queue} | unproven,
+            {node: self._closed[node] for node in self._proven},
             cuts_inputs=self._cut_inputs,
             weighs=self._weighs,
         )
@@ -671,11 +672,12 @@ class BranchAndBound:
         share = CHECKED_OF_INPUTS if self._cut_inputs else CHECKED_OF_UNITS
         return len(self._closed) - len(self._proven) > max(FIRST_CHECKED, share * len(self._proven))
 
-    def _cover(self) -> QuestionData:
+    def _cover(self, level: int = 1) -> QuestionData:
         """The tree as a certificate, open leaves with what is chosen for them so far."""
         parts = {part.node: part for _, _, part in self._queue}
         leaves = [self._closed.get(node) or parts[node] for node in self._tree.leaves()]
-        return cover_of(self._data, self._tree, leaves, cuts_inputs=self._cut_inputs, weighs=self._weighs)
+        ways: dict[str, bool] = {"cuts_inputs": self._cut_inputs, "weighs": self._weighs}
+        return cover_of(self._data, self._tree, leaves, **ways, level=level)
 
     def _check(self) -> None:
         """Prove closed leaves in the checker's arithmetic; those that it leaves open are opened again.
