@@ -155,6 +155,8 @@ LIMITS = {
     # of parts that are made once (330); exported models, categories, networks of one number in laws (850);
     # the database of labels, properties of several networks, answers of releases about their data (650);
     # labels in one file, which audits use, and published answers on several networks (100).
+    # the database of labels, properties of several networks, answers of releases about their data (650).
+    # Then leaves that are checked while a search goes on, attacks beside it, and gradients of lines (150).
     "lines of code": (0, 69_000),
     "modules": (0, 439),
     "import lines in percent": (0, 10.2),

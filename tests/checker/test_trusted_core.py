@@ -39,12 +39,13 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-#: Erf, Sqrt and Gelu are 32 of these, in every table.
-MOST_LINES_IN_ALL = 8515
+#: Erf, Sqrt and Gelu are 32 of these, in every table; bounds that belong to a region alone, and one product of
+#: matrices for many rows, 12.
+MOST_LINES_IN_ALL = 8527
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 5331
+MOST_LINES_FOR_ONE_KIND = 5343
 #: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
 UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215

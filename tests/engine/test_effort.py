@@ -29,3 +29,23 @@ def test_waiting_is_not_work() -> None:
     effort = SearchEffort(10.0)
     time.sleep(0.2)
     assert effort.left > 9.85
+
+
+def test_what_checking_takes_is_kept_in_reserve() -> None:
+    now = [0.0]
+    effort = SearchEffort(10.0, clock=lambda: now[0])
+    now[0], effort.reserve = 6.0, 4.0
+    assert effort.spent == 6.0 and effort.end is ReachedLimit.TIME
+    effort.reserve = 3.0
+    assert effort.left == 1.0 and effort.end is None
+
+
+def test_what_is_found_beside_ends_a_search() -> None:
+    answers = iter([False, True, False])
+    effort = SearchEffort(beside=lambda: next(answers))
+    effort.pause()
+    assert effort.end is None
+    effort.pause()
+    assert effort.end is ReachedLimit.SETTLED
+    effort.pause()
+    assert effort.end is ReachedLimit.SETTLED and next(answers) is False

@@ -176,11 +176,11 @@ def test_a_side_of_a_cut_is_bounded_no_worse_than_the_whole(monkeypatch: pytest.
         tree = engine._search(box, question, start, SearchEffort(60.0), cuts_inputs=False)
         _, (whole,), _ = tree._start()
         assert tree._bound([whole])
-        known = tree._value(whole)
+        known = tree._parts.value(whole)
         for _, cut in tree._candidates([whole]):
             if max(cut.below, cut.above) > 0:
                 cuts += 1
-                assert min(map(tree._value, _sides(whole, cut))) >= known - 1e-4
+                assert min(map(tree._parts.value, _sides(whole, cut))) >= known - 1e-4
     assert cuts > 10
 
 

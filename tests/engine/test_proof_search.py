@@ -6,7 +6,7 @@ import pytest
 from dokimos.checker.check import check
 from dokimos.core.errors import InputError
 from dokimos.engine.label import LabelFinding, find_label
-from dokimos.suites.instance import Instance, Label
+from dokimos.suites.instance import Instance, Label, Semantics
 from tests.difficulty.inspections import dense, unit_box
 
 #: |x|, and 1 + relu(x).
@@ -56,6 +56,19 @@ def test_what_stays_open_has_the_best_margins_of_both_sides() -> None:
     assert finding.nearest == pytest.approx(0, abs=0.1)
     assert finding.bound is not None and finding.bound <= 0
     assert "linear: " in finding.reason
+
+
+def test_what_holds_by_less_than_float32_loses_is_proven_over_the_reals() -> None:
+    """Σ relu(1000·x_i)/2 − Σ relu(1000·x_i − 500) is at least 0 where x <= 1, and 0 at its corner."""
+    size = 2
+    rows = 1000.0 * np.vstack([np.eye(size), np.eye(size)])
+    bias = [0.0] * size + [-500.0] * size
+    network = dense((rows, bias), ([[0.5] * size + [-1.0] * size], [2.0**-13]))
+    finding = found(network, unit_box(size, 1, "(<= Y_0 0)", low=-1, high=1))
+    assert finding.truth is not None
+    assert finding.truth.label is Label.UNSAT
+    assert finding.truth.claim(Semantics.REAL).proven
+    assert not finding.truth.claim(Semantics.FLOAT32).proven
 
 
 def test_what_does_not_fit_is_an_error() -> None:

@@ -42,6 +42,23 @@ def test_a_fault_of_ours_is_told_beside_what_was_found(
     assert told.reason == "a fault of Dokimos: ZeroDivisionError: by chance"
 
 
+def test_the_start_of_the_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float] = []
+
+    def find(instance: object, *, seconds: float, **_: object) -> LabelFinding:
+        left.append(seconds)
+        return LabelFinding()
+
+    monkeypatch.setattr(label_one, "find_label", find)
+    monkeypatch.setattr(label_one.time, "process_time", lambda: 7.0)
+    network, asked, result = (tmp_path / name for name in ("n.onnx", "p.vnnlib", "result.json"))
+    network.write_bytes(relu_network())
+    asked.write_bytes(question([(-1, 1), (-1, 1)], 1, "(>= Y_0 2.0)"))
+    for begun in (2.0, None):
+        label_one.main(str(result), "30", "small", str(network), str(asked), begun=begun)
+    assert left == [25.0, 30.0]
+
+
 @pytest.fixture
 def open_suite(tmp_path: Path) -> Suite:
     """An instance that an earlier search has left open."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as nnf
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dokimos.checker.linear.lines import planes_of
@@ -106,6 +105,8 @@ class FastWalk:
         self._kept: dict[str, tuple[tuple[Tensor, ...], Any]] = {}
         ops = {s.node.output: s.node.op for s in self.steps.steps if s.node.output in self.argument}
         self.relus = {name for name, op in ops.items() if op == "Relu"}
+        read = {name: {w for w, sources in self.argument.items() if name in sources} for name in self.facts}
+        self._only_signs = {name for name, writes in read.items() if writes <= self.relus}
         self.curves = {name: op for name, op in ops.items() if op in CURVES}
 
     def ends(self, batch: Batch, name: str) -> Ends:
@@ -154,19 +155,15 @@ class FastWalk:
         return constant.expand(batch.count, -1), last
 
     def _through(self, step: WalkStep, functional: Tensor, batch: Batch) -> tuple[list[Tensor], Tensor]:
-        above, below = functional.clamp(min=0), functional.clamp(max=0)
         ends = [self.ends(batch, name) for name in step.sources]
         choice = batch.lines.get(step.node.output)
         if step.node.op == "Relu":
-            lower, upper = ends[0]
-            on, off = lower >= 0, upper <= 0
-            chord = upper / (upper - lower).clamp(min=1e-30)
-            usual = (upper > -lower).to(torch.float32)
-            under = torch.where(on, 1.0, torch.where(off, 0.0, usual if choice is None else choice))
-            over = torch.where(on, 1.0, torch.where(off, 0.0, chord))
-            shift = torch.where(on | off, 0.0, -chord * lower)
-            turned = above * under[:, None] + below * over[:, None]
-            return [turned], _dot(below.flatten(2), shift.flatten(1))
+            on, open_, usual, over, shift = self._until_changed(step, ends, _relu_lines)
+            turned, constant = _Rectified.apply(
+                functional, torch.addcmul(on, open_, usual if choice is None else choice), over, shift
+            )
+            return [turned], constant
+        above, below = functional.clamp(min=0), functional.clamp(max=0)
         lines = self._lines(step, ends, choice)
         parts: list[Tensor] = []
         shift = torch.zeros((1, 1))
@@ -177,19 +174,20 @@ class FastWalk:
         return parts, shift
 
     def _lines(self, step: WalkStep, ends: Sequence[Ends], choice: Tensor | None) -> tuple[Line, Line]:
-        """The lines of a unit that is no ReLU; what only depends on the ends is kept until they change."""
-        name = step.node.output
-        known = self._kept.get(name)
+        """The lines of a unit that is no ReLU."""
         curve = CURVES.get(step.node.op)
-        if known is None or any(
-            a is not b for a, b in zip(known[0], (e for p in ends for e in p), strict=True)
-        ):
-            kept: Any = _fixed_lines(step, ends) if curve is None else _last_tangents(curve, *ends[0])
-            known = self._kept[name] = (tuple(end for pair in ends for end in pair), kept)
         if curve is None:
-            lines: tuple[Line, Line] = known[1]
+            lines: tuple[Line, Line] = self._until_changed(step, ends, lambda *e: _fixed_lines(step, e))
             return lines
-        return _bent_lines(curve, ends[0], known[1], choice)
+        last = self._until_changed(step, ends, lambda pair: _last_tangents(curve, *pair))
+        return _bent_lines(curve, ends[0], last, choice)
+
+    def _until_changed(self, step: WalkStep, ends: Sequence[Ends], made: Callable[..., Any]) -> Any:
+        """What a unit's lines have from the ends alone, kept until these change."""
+        flat, known = [end for pair in ends for end in pair], self._kept.get(step.node.output)
+        if known is None or any(a is not b for a, b in zip(known[0], flat, strict=True)):
+            known = self._kept[step.node.output] = (tuple(flat), made(*ends))
+        return known[1]
 
     def usual(self, name: str) -> Tensor:
         """The usual choice of a unit on the whole box; for curves the mean of those below and above."""
@@ -212,23 +210,68 @@ class FastWalk:
                     found.append(step.node.output)
         return found
 
-    def refine(self, batch: Batch, name: str, entries: NDArray[np.int64]) -> Batch:
-        """The batch with bounds of these entries of a tensor, where they are better."""
+    def refine(self, batch: Batch, name: str) -> Batch:
+        """The batch with better bounds of what is undecided of a tensor in each region."""
         shape = self.steps.shapes[name]
         size = (batch.count, prod(shape))
         lower, upper = (end.reshape(len(end), -1).expand(size).clone() for end in self.ends(batch, name))
+        wanted = (lower < 0) & (upper > 0) if name in self._only_signs else lower < upper
+        order = torch.argsort((~wanted).to(torch.uint8), dim=1, stable=True)
+        order = order[:, : int(wanted.sum(1).max())]
         most = max(1, MOST_NUMBERS // (2 * batch.count * self.largest))
-        for start in range(0, len(entries), most):
-            chosen = torch.from_numpy(entries[start : start + most])
-            rows = torch.zeros((1, 2 * len(chosen), prod(shape)))
-            place = torch.arange(len(chosen))
-            rows[0, place, chosen] = 1.0
-            rows[0, len(chosen) + place, chosen] = -1.0
-            found, _ = self.lower_bounds({name: rows.reshape(1, -1, *shape)}, batch)
-            lower[:, chosen] = torch.maximum(lower[:, chosen], found[:, : len(chosen)])
-            upper[:, chosen] = torch.minimum(upper[:, chosen], -found[:, len(chosen) :])
+        for chosen in order.split(most, 1) if order.numel() else ():
+            rows = torch.zeros((batch.count, 2, chosen.shape[1], size[1]))
+            rows[:, 0].scatter_(2, chosen[..., None], 1.0)
+            rows[:, 1].scatter_(2, chosen[..., None], -1.0)
+            found, _ = self.lower_bounds({name: rows.reshape(batch.count, -1, *shape)}, batch)
+            low, high = found.split(chosen.shape[1], 1)
+            lower.scatter_(1, chosen, torch.maximum(lower.gather(1, chosen), low))
+            upper.scatter_(1, chosen, torch.minimum(upper.gather(1, chosen), -high))
         fact = (lower.reshape(-1, *shape), upper.reshape(-1, *shape))
         return replace(batch, facts={**batch.facts, name: fact})
+
+
+class _Rectified(torch.autograd.Function):  # type: ignore[misc]
+    """Functionals of ReLUs [n, rows, *shape] as those of their arguments, and constants [n, rows].
+
+    Factors above 0 take the slopes of the lines below, others those above; `shift` is what these have at 0.
+    """
+
+    @staticmethod
+    def forward(
+        context: Any, functional: Tensor, under: Tensor, over: Tensor, shift: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        context.save_for_backward(functional, under, over, shift)
+        above = functional.clamp(min=0)
+        turned = torch.addcmul(functional * over[:, None], above, (under - over)[:, None])
+        return turned, _dot((functional - above).flatten(2), shift.flatten(1))
+
+    @staticmethod
+    def backward(
+        context: Any, turned: Tensor, constant: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
+        functional, under, over, shift = context.saved_tensors
+        above, of_functional, of_under = functional > 0, None, None
+        if context.needs_input_grad[0]:
+            below = torch.addcmul(
+                constant.reshape(*constant.shape, *(1,) * (functional.ndim - 2)) * shift[:, None],
+                turned,
+                over[:, None],
+            )
+            of_functional = torch.where(above, turned * under[:, None], below).sum_to_size(functional.shape)
+        if context.needs_input_grad[1]:
+            of_under = (turned * functional.clamp(min=0)).sum(1).sum_to_size(under.shape)
+        return of_functional, of_under, None, None
+
+
+def _relu_lines(ends: Ends) -> tuple[Tensor, ...]:
+    """1 where units are on, 1 where they are open; the usual slopes; slopes and shifts of lines above."""
+    lower, upper = ends
+    on, off = lower >= 0, upper <= 0
+    open_ = ~(on | off)
+    over = torch.where(open_, upper / (upper - lower).clamp(min=1e-30), on.to(torch.float32))
+    shift = torch.where(open_, -over * lower, 0.0)
+    return on.to(torch.float32), open_.to(torch.float32), (upper > -lower).to(torch.float32), over, shift
 
 
 def _pulled(functional: Tensor, cut: FastCuts, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 
@@ -24,12 +22,12 @@ from dokimos.suites.vnnlib.margins import nearest_point
 from dokimos.suites.vnnlib.model import Point, Property, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
-#: The attacks, each ten times as hard as the one before, as long as there is time.
-_BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget(restarts=200, steps=150))
-#: A gradient for what can be followed, and units for what hides behind those that are off.
+#: A gradient for what can be followed, and units for what hides behind those that are off: first a glance,
+#: then, beside the proof, whenever attacks have had less than this share of the time.
 _ATTACKS = ("pgd", "units")
-#: The share of the time after which a stage is not begun.
-_ATTACKS_END, _LINEAR_SHARE = 0.1, 0.85
+_GLANCE, _LOOK, _ATTACK_SHARE = Budget(restarts=10, steps=10, once=True), Budget(restarts=50, steps=50), 0.1
+#: No attack is begun for less, in seconds.
+_LEAST_LOOK = 0.25
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,19 @@ def find_label(
     so_far: Callable[[LabelFinding], None] = _ignore,
     kept: OpenCover | None = None,
 ) -> LabelFinding:
-    """Attack, then prove, until the instance has a label or the time is up.
+    """Attack and prove, until the instance has a label or the CPU time is up.
+
+    Everything counts: reading, loading torch where it is not loaded, checking the proof, the cross-check.
 
     `so_far` is called with what is known after each stage, and now and then in the last. The proof goes on
     from what is `kept` of an earlier search. Raises InputError if a file cannot be read, or if the property
     or what is kept does not fit the network.
     """
+    effort = SearchEffort(seconds)
     network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
     require_fit(network, asked)
-    search = _LabelSearch(instance, network, asked, seconds, so_far, kept)
+    search = _LabelSearch(instance, network, asked, effort, so_far, kept)
     for stage in (
         search.look_first,
         search.attack,
@@ -91,48 +92,56 @@ class _LabelSearch:
         instance: Instance,
         network: Network,
         asked: Property,
-        seconds: float,
+        effort: SearchEffort,
         so_far: Callable[[LabelFinding], None],
         kept: OpenCover | None,
     ) -> None:
         self._instance, self._network, self._asked, self._kept = instance, network, asked, kept
-        self._began, self._seconds = time.process_time(), seconds
+        self._effort, self._attacked, self._looks = effort, 0.0, 0
+        self._cannot_attack = False
         self._why: list[str] = []
         self._so_far = so_far
         self.found = LabelFinding()
 
-    def _left(self) -> float:
-        return max(0.0, self._began + self._seconds - time.process_time())
-
     def look_first(self) -> None:
         """The cheapest attempt: the centres of the boxes."""
-        for box, _ in self._asked.questions():
-            if self._settle(box.centre, "the centre of the box"):
+        for centre in dict.fromkeys(box.centre for box, _ in self._asked.questions()):
+            if self._settle(centre, "the centre of the box"):
                 return
 
-    def _load(self) -> None:
-        """Load torch, which takes no time of the search: a process that labels many loads it once."""
-        before = time.process_time()
-        import_module("dokimos.engine.differentiable")
-        self._began += time.process_time() - before
-
     def attack(self) -> None:
-        """A few attacks, with growing effort."""
-        self._load()
-        for budget in _BUDGETS:
-            for name in _ATTACKS:
-                if self._left() < (1 - _ATTACKS_END) * self._seconds:
-                    return
-                try:
-                    result = ATTACKS[name](self._network, self._asked, seed=0, budget=budget)
-                except (InputError, UnsupportedOp) as error:
-                    self._note(f"{name}: {error}")
-                    return
-                self._seen(result.least_margin)
-                if result.least_margin <= 0 and any(
-                    self._settle(point, name) for point in _candidates(result.point, self._asked)
-                ):
-                    return
+        """A glance by each attack. What reading took is kept for the check, which reads again."""
+        self._effort.reserve = self._effort.spent
+        for name in _ATTACKS:
+            if self._attack(name, _GLANCE, _ATTACK_SHARE * self._effort.left):
+                return
+
+    def _attack_beside(self) -> bool:
+        """The next attack, if it is time for one; whether it settles the property."""
+        seconds = _ATTACK_SHARE * self._effort.spent - self._attacked
+        if seconds < max(_LEAST_LOOK, 0.5 * _ATTACK_SHARE * self._effort.spent):
+            return False
+        self._looks += 1
+        return self._attack(_ATTACKS[self._looks % len(_ATTACKS)], _LOOK, seconds)
+
+    def _attack(self, name: str, budget: Budget, seconds: float) -> bool:
+        """Whether an attack settles the property; each draws other points."""
+        if self._cannot_attack or seconds <= 0:
+            return False
+        before = self._effort.spent
+        try:
+            limited = replace(budget, cpu_seconds=seconds, until_found=True)
+            result = ATTACKS[name](self._network, self._asked, seed=self._looks, budget=limited)
+        except (InputError, UnsupportedOp) as error:
+            self._note(f"{name}: {error}")
+            self._cannot_attack = True
+            return False
+        finally:
+            self._attacked += self._effort.spent - before
+        self._seen(result.least_margin)
+        return result.least_margin <= 0 and any(
+            self._settle(point, name) for point in _candidates(result.point, self._asked)
+        )
 
     def branch_and_bound(self) -> None:
         """Cuts of inputs or units, and linear bounds: for every operator that has lines."""
@@ -142,7 +151,8 @@ class _LabelSearch:
             if (kept := search.open_cover()) is not None:
                 self._so_far(replace(self.found, search=kept))
 
-        effort = SearchEffort(_LINEAR_SHARE * self._left(), save=save)
+        effort = self._effort
+        effort.save, effort.beside = save, self._attack_beside
         settles = partial(self._settle, by="branch and bound")
         try:
             search = LinearSearch(self._network, self._asked, effort, settles, kept=self._kept)
@@ -151,6 +161,8 @@ class _LabelSearch:
             self._note(f"linear: {error}")
             return
         self._bounded(found.bound)
+        if self.found.truth is not None:  # an attack was faster
+            return
         if found.data is not None:
             self._prove(Certificate("linear", found.data), "branch and bound")
         elif not found.settled:

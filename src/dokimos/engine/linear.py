@@ -245,7 +245,11 @@ class LinearSearch:
 
     def _question(self, box: Box, conjunction: Conjunction, start: QuestionData) -> BoundedQuestion:
         ulps = None if self._network.dtype == np.float64 else DEFAULT_ULPS
-        return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps)
+        before = self._effort.spent
+        try:
+            return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps)
+        finally:  # to be done again when the proof is checked, for float32 and for the reals
+            self._effort.reserve += 2 * (self._effort.spent - before)
 
     def _walk(self, box: Box, question: BoundedQuestion) -> FastWalk:
         """The walk in floats, with what is known of the box."""

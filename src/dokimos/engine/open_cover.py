@@ -58,7 +58,12 @@ class ChosenCut:
 
 @dataclass
 class OpenPart:
-    """A node of the cover that is not closed yet, or a leaf that is."""
+    """A node of the cover that is not closed yet, or a leaf that is.
+
+    `known` are signs of entries that are decided, where inputs are cut. `failures`: how often the checker's
+    arithmetic did not prove it or what it is a part of, though it was closed; `waited`: how many cuts since
+    then, or at all, had a bound that seemed to suffice.
+    """
 
     node: int
     lower: Floats
@@ -71,6 +76,9 @@ class OpenPart:
     weights: NDArray[np.float32] | None
     bound: float
     split: ChosenCut | None = None
+    known: NDArray[np.int8] | None = None
+    failures: int = 0
+    waited: int = 0
 
 
 @dataclass
@@ -115,9 +123,15 @@ class CutTree:
 
 
 def cover_of(
-    known: QuestionData, tree: CutTree, leaves: Sequence[OpenPart], *, cuts_inputs: bool, weighs: bool
+    known: QuestionData,
+    tree: CutTree,
+    leaves: Sequence[OpenPart],
+    *,
+    cuts_inputs: bool,
+    weighs: bool,
+    level: int = 1,
 ) -> QuestionData:
-    """The choices of these leaves, as a certificate has them.
+    """The choices of these leaves, as a certificate has them, packed quickly or, with `level` 9, well.
 
     Its weights are bytes, those of leaves have the sum 1; multipliers belong to the weighted sum.
     """
@@ -126,7 +140,10 @@ def cover_of(
     if weighs:
         shares = np.stack([leaf.weights for leaf in leaves if leaf.weights is not None])
         weights = np.rint(255 * shares / shares.max(1, keepdims=True)).astype(np.uint8)
-        known, totals = structs.replace(known, weights=pack(weights.tobytes())), weights.sum(1, dtype=float)
+        known, totals = (
+            structs.replace(known, weights=pack(weights.tobytes(), level)),
+            weights.sum(1, dtype=float),
+        )
     if cuts_inputs:
         return structs.replace(known, again=known.refined if len(cuts) > 1 else ())
     lines = np.stack([leaf.lines for leaf in leaves if leaf.lines is not None])
@@ -136,8 +153,8 @@ def cover_of(
     ).astype("<f4")
     return structs.replace(
         known,
-        lines=pack(lines.astype(np.uint8).tobytes()),
-        multipliers=pack(multipliers.tobytes()) if len(multipliers) else "",
+        lines=pack(lines.astype(np.uint8).tobytes(), level),
+        multipliers=pack(multipliers.tobytes(), level) if len(multipliers) else "",
     )
 
 

@@ -62,6 +62,7 @@ class ReachedLimit(Enum):
 
     STEPS = "steps"
     TIME = "CPU time"
+    SETTLED = "what was found beside it"
 
 
 #: What has been found is saved no sooner again, and not before so many times what saving took.
@@ -74,7 +75,8 @@ class SearchEffort:
 
     The time is the CPU time of this process, so that what else a machine does changes nothing; `clock` can
     be another one. What a step is, the search says. `save` keeps what it has found, so that it need not end
-    where it is ended from outside.
+    where it is ended from outside. `reserve` are seconds that checking the proof will take. `beside` is
+    done between two batches, and says whether that ends the search.
     """
 
     seconds: float = inf
@@ -82,6 +84,9 @@ class SearchEffort:
     clock: Callable[[], float] = time.process_time
     steps: int = 0
     save: Callable[[], None] | None = None
+    reserve: float = 0.0
+    beside: Callable[[], bool] | None = None
+    _is_settled: bool = field(init=False, default=False)
     _begun: float = field(init=False)
     _saves_at: float = field(init=False)
 
@@ -90,20 +95,28 @@ class SearchEffort:
         self._saves_at = self._begun + SAVE_SECONDS
 
     def pause(self) -> None:
-        """Between two batches: save what has been found, every now and then."""
+        """Between two batches: do what is done beside, and save what has been found, every now and then."""
+        self._is_settled = self._is_settled or (self.beside is not None and self.beside())
         if self.save is not None and (before := self.clock()) >= self._saves_at:
             self.save()
             after = self.clock()
             self._saves_at = after + max(SAVE_SECONDS, SAVE_SHARE * (after - before))
 
     @property
+    def spent(self) -> float:
+        """The seconds that are spent."""
+        return self.clock() - self._begun
+
+    @property
     def left(self) -> float:
         """The seconds that are left; none if it is not positive."""
-        return self._begun + self.seconds - self.clock()
+        return self._begun + self.seconds - self.reserve - self.clock()
 
     @property
     def end(self) -> ReachedLimit | None:
         """What ends the search now; None if it may go on."""
+        if self._is_settled:
+            return ReachedLimit.SETTLED
         if self.steps > self.most_steps:
             return ReachedLimit.STEPS
         return ReachedLimit.TIME if self.left <= 0 else None

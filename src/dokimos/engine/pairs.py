@@ -7,11 +7,10 @@ from math import prod
 
 import numpy as np
 
-from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
-from dokimos.checker.linear.walk import Pair, Steps, steps_of
-from dokimos.core.errors import InvalidProof
+from dokimos.checker.linear.walk import BoundedNetwork, Pair, steps_of
+from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.outward import Floats
+from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.suites.vnnlib.model import Box, Conjunction
 
 #: Layers with more ReLUs than this are not looked through for pairs.
@@ -29,44 +28,63 @@ _MOST_SUMS = 40
 def pairs_in(network: Network, box: Box) -> tuple[Pair, ...]:
     """Pairs of ReLUs that compute nearly the same on the box; none if none do."""
     try:
-        layers = relu_layers(network)
-        reach = [float(max(abs(low), abs(high))) for low, high in zip(box.lower, box.upper, strict=True)]
-        pairs = pairs_of(layers, np.array(reach))
-        relus = sum(len(layer.biases) for layer in layers[:-1])
-        if len({p for p, _ in pairs}) >= max(1, _PAIRED * relus) and relus == _relus(steps_of(network)):
+        steps = steps_of(network)
+        sizes = [prod(steps.shapes[s.node.output]) for s in steps.steps if s.node.op == "Relu"]
+        if not sizes or max(sizes) > _MOST_RELUS:
+            return ()
+        ends = (np.array([float(each) for each in end]) for end in (box.lower, box.upper))
+        pairs = pairs_of(BoundedNetwork(steps, Interval(*ends), refined={}, ulps=None))
+        if len({p for p, _ in pairs}) >= max(1, _PAIRED * sum(sizes)):
             steps_of(network, pairs=pairs)
             return tuple(pairs)
-    except InvalidProof:
+    except (InvalidProof, UnsupportedOp):
         pass
     return ()
 
 
-def _relus(steps: Steps) -> int:
-    return sum(prod(steps.shapes[step.node.output]) for step in steps.steps if step.node.op == "Relu")
+def pairs_of(bounded: BoundedNetwork) -> list[Pair]:
+    """Pairs (p, q) of ReLUs, with p < q.
 
-
-def pairs_of(layers: tuple[ReluLayer, ...], reach: Floats) -> list[Pair]:
-    """Pairs (p, q) of ReLUs of layers, with p < q. `reach` says how large each input may be.
-
-    Any pairs are sound; these are those of copies of a network: the weights of p and q, with those of
-    paired ReLUs of the layer before taken together, are alike.
+    Any pairs are sound; these are those of copies of a network: the weights of p and q in the inputs and in
+    ReLUs before, with those of paired ReLUs taken together, are alike.
     """
-    found: list[Pair] = []
-    start, before = 0, dict[int, int]()
-    for number, layer in enumerate(layers[:-1]):
-        size = len(layer.biases)
-        if size > _MOST_RELUS:
+    steps, found, start = bounded.steps, list[Pair](), 0
+    before: dict[str, dict[int, int]] = {}
+    for step in steps.steps:
+        if step.node.op != "Relu":
+            continue
+        weights, size = [], prod(steps.shapes[step.node.output])
+        for name, factors in _weights(bounded, step.sources[0]).items():
+            if name == steps.network.input:
+                factors = factors * bounded.facts[name].magnitude.reshape(-1)
+            for q, p in before.get(name, {}).items():
+                factors[:, p] += factors[:, q]
+                factors[:, q] = 0.0
+            weights.append(factors)
+        alike = before[step.node.output] = _alike(np.concatenate(weights, 1))
+        if not found and not alike:
             return []
-        weights = np.column_stack([layer.weights * (1.0 if number else reach), layer.biases])
-        for q, p in before.items():
-            weights[:, p] += weights[:, q]
-            weights[:, q] = 0.0
-        before = _alike(weights)
-        if number == 0 and not before:
-            return []
-        found += [(start + p, start + q) for q, p in sorted(before.items())]
+        found += [(start + p, start + q) for q, p in sorted(alike.items())]
         start += size
     return found
+
+
+def _weights(bounded: BoundedNetwork, name: str) -> dict[str, Floats]:
+    """A tensor as an affine function of the input and of what units write: factors by tensor, constants
+    under the empty name.
+    """
+    steps, size = bounded.steps, prod(bounded.steps.shapes[name])
+    pending = {name: np.eye(size).reshape(size, *steps.shapes[name])}
+    constant = np.zeros((size, 1))
+    for step in reversed(steps.steps):
+        if step.transposes is None or step.node.output not in pending:
+            continue
+        rows = pending.pop(step.node.output)
+        constant[:, 0] += rows.reshape(size, -1) @ bounded.bias(step.node.output).reshape(-1)
+        for source, back in zip(step.sources, step.transposes, strict=True):
+            part = back(rows).reshape(size, *steps.shapes[source])
+            pending[source] = pending[source] + part if source in pending else part
+    return {"": constant, **{source: rows.reshape(size, -1) for source, rows in pending.items()}}
 
 
 def _alike(weights: Floats) -> dict[int, int]:

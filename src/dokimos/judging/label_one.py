@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from dokimos import __version__
@@ -69,9 +70,18 @@ class ProcessFinding:
     is_fault: bool = False
 
 
-def main(result: str, seconds: str, name: str, network: str, property_: str, earlier: str = "") -> None:
-    """Search, and write what is known after each stage."""
-    place, known, begun = Path(result), ProcessFinding(), time.process_time()
+def main(
+    result: str,
+    seconds: str,
+    name: str,
+    network: str,
+    property_: str,
+    earlier: str = "",
+    *,
+    begun: float | None = None,
+) -> None:
+    """Search, and write what is known after each stage. The CPU time counts from `begun`, or from now."""
+    place, known, begun = Path(result), ProcessFinding(), time.process_time() if begun is None else begun
     form: OpenForm | None = None
 
     def keep(so_far: LabelFinding) -> None:
@@ -91,7 +101,8 @@ def main(result: str, seconds: str, name: str, network: str, property_: str, ear
             if exists(Path(earlier)):
                 form = read_open_form(Path(earlier))
         kept = None if form is None else form.search
-        found = find_label(instance, seconds=float(seconds), so_far=keep, kept=kept)
+        left = float(seconds) - (time.process_time() - begun)
+        found = find_label(instance, seconds=left, so_far=keep, kept=kept)
         finding = _written(found, is_over=True)
     except UnsupportedOp as error:
         finding = ProcessFinding(reason=str(error), is_over=True)
@@ -113,4 +124,5 @@ def _written(found: LabelFinding, *, is_over: bool) -> ProcessFinding:
 
 if __name__ == "__main__":
     keep_freed_memory()
-    serve(lambda: main(*sys.argv[1:]))
+    begins = chain((0.0,), iter(time.process_time, None))  # the first question pays for the start
+    serve(lambda: main(*sys.argv[1:], begun=next(begins)))

@@ -19,6 +19,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Floats, Interval
 from tests.checker.files import model
+from tests.checker.small_networks import SmallReluNetwork
 from tests.networks.graphs import ONE_OF_EACH, models
 
 
@@ -75,6 +76,30 @@ def assert_bounded(network: Network, rng: np.random.Generator) -> bool:
                     )
                     assert (bounds[region] <= most + 1e-9 * (1 + np.abs(most))).all()
     return True
+
+
+def small(seed: int) -> SmallReluNetwork:
+    return SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(3, 8, 8, 2))
+
+
+def test_what_is_bounded_in_a_region_depends_on_that_region_alone() -> None:
+    """So that leaves that were proven some at a time are proven all together."""
+    for seed in range(3):
+        network = read_onnx(small(seed).instance().network_file)
+        steps = steps_of(network)
+        bounded = BoundedNetwork(steps, Interval(-np.ones(3), np.ones(3)), refined={}, ulps=1)
+        ends = np.linspace(-1, 1, 6).repeat(3).reshape(6, 1, 3)
+        inner = BoxRegions(5, {network.input: Interval(ends[:-1], ends[1:])})
+        units = [step.sources[0] for step in steps.steps if step.transposes is None]
+        for number in range(5):
+            one = slice(number, number + 1)
+            alone = BoxRegions(1, {network.input: Interval(ends[:-1][one], ends[1:][one])})
+            together = inner
+            for name in units:
+                alone, together = (bounded.refine(each, name, ({}, {})) for each in (alone, together))
+                for end in ("lower", "upper"):
+                    own, shared = (getattr(each.facts[name], end) for each in (alone, together))
+                    assert own[0] == pytest.approx(shared[number], rel=1e-12, abs=1e-12), (seed, name)
 
 
 def test_one_of_each_operator() -> None:

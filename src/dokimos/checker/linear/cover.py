@@ -73,9 +73,9 @@ def unpack(text: str, what: str) -> bytes:
     return found
 
 
-def pack(data: bytes) -> str:
+def pack(data: bytes, level: int = 9) -> str:
     """The text that `unpack` reads."""
-    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(data, level)).decode("ascii")
 
 
 @dataclass(frozen=True)

@@ -279,11 +279,18 @@ def _gemm(asked: AffineNode) -> Backwards:
         def transposed(
             rows: Array, *, index: int = index, back: Array = back, flip: int = flipped
         ) -> Array:
-            found = rows @ back if index == 0 else back @ rows
+            found = _product(rows, back) if index == 0 else back @ rows
             return asked.arrays.permute(found, (0, 2, 1)) if flip else found
 
         transposes.append(transposed)
     return Backwards(tuple(transposes), terms, 0.0 if alpha == 1.0 else INEXACT)
+
+
+def _product(rows: Array, back: Array) -> Array:
+    """rows·back, with one matrix as one product instead of one for each row."""
+    if back.ndim > 2:
+        return rows @ back
+    return (rows.reshape(-1, rows.shape[-1]) @ back).reshape(*rows.shape[:-1], back.shape[-1])
 
 
 def _matmul(asked: AffineNode) -> Backwards:
@@ -307,7 +314,7 @@ def _matmul(asked: AffineNode) -> Backwards:
 
     def transposed(rows: Array) -> Array:
         given = rows.reshape(len(rows), *batch, rows_out, columns_out)
-        found = given @ back if index == 0 else back @ given
+        found = _product(given, back) if index == 0 else back @ given
         return (found.sum(axes) if axes else found).reshape(len(rows), *shape)
 
     return Backwards((transposed,), repeated * (columns_out if index == 0 else rows_out))

@@ -296,22 +296,21 @@ class BoundedNetwork:
         """The constant part of what an affine step writes."""
         return self._biases[name]
 
-    def undecided(self, name: str, known: Interval) -> np.ndarray:
-        """The entries of a tensor that are worth bounding: all, but of ReLUs those of either sign."""
+    def undecided(self, name: str, known: Interval) -> NDArray[np.bool_]:
+        """Which entries of a tensor are worth bounding: [regions, size]; of ReLUs those of either sign."""
         readers = [s.node for s in self.steps.steps if name in s.sources and s.transposes is None]
         lower, upper = (
             end.reshape(-1, prod(self.steps.shapes[name])) for end in (known.lower, known.upper)
         )
-        wanted = (lower < upper).any(0)
         if all(node.op == "Relu" for node in readers):
-            wanted = ((lower < 0) & (upper > 0)).any(0)
-        return np.flatnonzero(wanted)
+            return np.asarray((lower < 0) & (upper > 0))
+        return np.asarray(lower < upper)
 
     def refine(self, regions: BoxRegions, name: str, choices: Sides) -> BoxRegions:
         """The regions with one more fact each: the tensor's entries bounded from both sides.
 
         First by the units that it is computed from, within their facts, which is cheap; then all the way
-        for entries that this leaves undecided.
+        for entries that this leaves undecided. What is bounded in a region depends on that region alone.
         """
         shape = self.steps.shapes[name]
         known = self._fact(regions, name)
@@ -320,18 +319,27 @@ class BoundedNetwork:
             np.broadcast_to(end.reshape(len(end), -1), flat).copy() for end in (known.lower, known.upper)
         )
         for near in (True, False) if self._is_deep(name) else (False,):
-            entries = self.undecided(name, Interval(lower, upper))
-            size = max(1, MOST_NUMBERS // ((1 if near else regions.count) * self.largest))
-            for start in range(0, len(entries), size):
-                chosen = entries[start : start + size]
-                rows = np.zeros((1, len(chosen), prod(shape)))
-                rows[0, np.arange(len(chosen)), chosen] = 1.0
+            wanted = self.undecided(name, Interval(lower, upper))
+            together = wanted.any(0, keepdims=True) if near else wanted
+            entries = np.argsort(~together, axis=1, kind="stable")[:, : together.sum(1).max(initial=0)]
+            size = max(1, MOST_NUMBERS // (len(entries) * self.largest))
+            for start in range(0, entries.shape[1], size):
+                some = entries[:, start : start + size]
+                rows = np.zeros((*some.shape, prod(shape)))
+                np.put_along_axis(rows, some[..., None], 1.0, 2)
                 found = [
-                    self.lower_bounds({name: sign * rows.reshape(1, -1, *shape)}, regions, own, near=near)
+                    self.lower_bounds(
+                        {name: sign * rows.reshape(*some.shape, *shape)}, regions, own, near=near
+                    )
                     for sign, own in zip((1.0, -1.0), choices, strict=True)
                 ]
-                lower[:, chosen] = np.fmax(lower[:, chosen], found[0])
-                upper[:, chosen] = np.fmin(upper[:, chosen], -found[1])
+                where = np.arange(regions.count)[:, None], some
+                lowest, highest = (
+                    np.where(wanted[where], sign * f, sign * -np.inf)
+                    for sign, f in zip((1.0, -1.0), found, strict=True)
+                )
+                lower[where] = np.fmax(lower[where], lowest)
+                upper[where] = np.fmin(upper[where], highest)
         fact = Interval(lower.reshape(-1, *shape), upper.reshape(-1, *shape))
         return replace(regions, facts={**regions.facts, name: fact})
 

@@ -33,13 +33,15 @@ class Budget:
 
     With `cpu_seconds`, searches follow each other, with different random choices, until the process has
     used this much time. They have 1, 1, 2, 1, 1, 2, 4, ... times as many steps, so that long ones get their
-    turn as well. With `until_found`, the attack ends at the first point that violates the property exactly.
+    turn as well; with `once`, none follows the first. With `until_found`, the attack ends at the first
+    point that violates the property exactly.
     """
 
     restarts: int = 100
     steps: int = 100
     cpu_seconds: float | None = None
     until_found: bool = False
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.steps < 0:
@@ -114,7 +116,7 @@ class Attack(ABC):
                     budget = replace(watch.budget, steps=watch.budget.steps * luby(turn + 1))
                     self.search(target, budget, np.random.default_rng(choices))
                     watch.require_time()
-                if watch.budget.cpu_seconds is None:
+                if watch.budget.once or watch.budget.cpu_seconds is None:
                     return
         except SearchOver:
             return
