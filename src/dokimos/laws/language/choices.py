@@ -9,6 +9,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout
 from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.law_layout import predictions
 from dokimos.laws.language.syntax import Expression, Law, feature_reference
 
 # Rewrites parts of expressions
@@ -111,13 +112,21 @@ def _index(value: Expression, choice: Feature | None) -> Expression:
     return laws.Literal(choice.index_of(value.value), at=value.at)
 
 
+def decisions_of(law: Law, domain: Domain | None) -> dict[str, Feature]:
+    """The outputs that are decisions among the CLASSES of a domain, which laws name like choices."""
+    if domain is None or len(domain.classes) < 2 or domain.decide is not None:
+        return {}
+    classes = Feature(domain.decision, Kind.CHOICE, values=domain.classes)
+    return {each.output: classes for each in predictions(law) or ()}
+
+
 def resolve_choices(law: Law, domain: Domain) -> Law:
     """The law, with indices in place of the names of values of choices.
 
     The law must have been checked against the domain: every name is a value of its choice.
     """
     declared = dict.fromkeys(law.value_names | {each.name for each in law.outputs})
-    variables: dict[str, Feature] = {}
+    variables: dict[str, Feature] = decisions_of(law, domain)
     names = ChoiceNames(domain.layout, variables, declared)
     for each in law.variables:
         feature = names.of(each.value)

@@ -262,24 +262,8 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
     lines += ["", "", "def inputs():", "    return read_table(DATA, FEATURES)", "", "", "def labels():"]
     if not target.by_name:
         return "\n".join([*lines, f"    return {answers}", ""])
-    lines += [f"    return [CLASSES.index(each) if each in CLASSES else -1 for each in {answers}]", "", ""]
-    return "\n".join([*lines, *_decide_lines(target.classes), ""])
-
-
-def _decide_lines(classes: Sequence[str]) -> list[str]:
-    """The function that turns a model's answers into decisions.
-
-    Integers are taken for class indices only if no class has a number as its name.
-    """
-    by_number = not any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", each) for each in classes)
-    numbers = " an index into CLASSES," if by_number else ""
-    return [
-        f"def decide(answers):  # a model may answer with a class name,{numbers} or a score for each",
-        "    if answers.ndim > 1:",
-        "        return answers.argmax(axis=1)",
-        *(['    if answers.dtype.kind in "iu":', "        return answers"] if by_number else []),
-        "    return [CLASSES.index(str(each)) for each in answers]",
-    ]
+    lines.append(f"    return [CLASSES.index(each) if each in CLASSES else -1 for each in {answers}]")
+    return "\n".join([*lines, ""])
 
 
 def _string(words: str) -> str:

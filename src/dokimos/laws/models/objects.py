@@ -132,7 +132,7 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         )
     try:
         if steps:
-            return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
+            return replace(model, made_of=_behind(given, hand, domain), original=model.answers)
         trees, stages = _trees(given, booster)
         placed = _of_categories(given, trees, booster, hand, domain)
     except Damaged as problem:
@@ -141,8 +141,7 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         return replace(model, unread=str(reason))
     if placed is not None:
         margins = None if booster is None else margins_of(booster, hand, stages)
-        own = model.predict if booster is not None else model.scores
-        return replace(model, made_of=placed, original=own, margins=margins)
+        return replace(model, made_of=placed, original=model.answers, margins=margins)
     columns = plain_columns(trees.names, domain, name=model.name)
     if columns is None:
         return replace(model, unread="one of its columns holds strings; encode them in a Pipeline")
@@ -150,7 +149,7 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         model,
         scores=native_predict(trees, columns, model.scores) if booster is None else model.scores,
         made_of=placed_trees(trees, columns, domain),
-        original=model.predict if booster is not None else model.scores,
+        original=model.answers,
         margins=None if booster is None else margins_of(booster, hand, stages),
     )
 

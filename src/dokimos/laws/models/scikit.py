@@ -240,6 +240,8 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
 def _head(estimator: Any) -> dict[str, Any]:
     """The inputs of an estimator, their names, and its classes; none if each is its own index."""
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    if len(classes) == 1:
+        raise NotRead(f"it was fitted on a single class, {classes[0]}")
     is_index = all(type(each) is int for each in classes) and classes == list(range(len(classes)))
     return {
         "inputs": int(estimator.n_features_in_),
