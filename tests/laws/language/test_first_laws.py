@@ -67,9 +67,7 @@ def test_numbers_are_not_taken_for_classes_whose_names_are_numbers(tmp_path: Pat
     deciding = decision_of(load_domain(str(started.domain)))
     assert deciding(np.array(["2", "many"])).tolist() == [1, 2]
     assert deciding(np.eye(3)).tolist() == [0, 1, 2]
-    with pytest.raises(
-        InputError, match="answers 2, which is the name of one of its CLASSES and"
-    ):
+    with pytest.raises(InputError, match="answers 2, which is the name of one of its CLASSES and"):
         deciding(np.array([2, 1]))
 
 
@@ -99,6 +97,8 @@ def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:
     started = dokimos.init_laws(data, target="price", out=tmp_path)
     assert started.domain.name == "data_2_houses.py"
     assert "abs(d1 - d2) <= 43" in (tmp_path / "robust_age.law").read_text()
+    rising = (tmp_path / "monotone_income.law").read_text()
+    assert "never lowers the prediction." in rising and "ensures d1 <= d2;" in rising
     model = _pipeline(pd.read_csv(data), "price", LinearRegression())
     tested = dokimos.test_law(tmp_path, model=model, settings=LawSettings(budget=100))
     assert [(result.failed, result.violated) for result in tested.results] == [(0, 0)] * 3

@@ -87,6 +87,7 @@ def new_law(
     whole: bool | None = None,
     any_name: bool = False,
     others: Sequence[str] = (),
+    what: str = "decision",
 ) -> str:
     """The text of a law made from a template. Raises InputError.
 
@@ -110,7 +111,7 @@ def new_law(
         else f"randReal(0, {most})"
     )
     noise = f"randInt(-{most}, {most})" if whole else f"randReal(-{most}, {most})"
-    parts = _compared(tolerance)
+    parts = _compared(tolerance, what)
     filled = TEMPLATES[template].text.format(feature=_PLACE, amount=most, more=more, noise=noise, **parts)
     if others and template in OF_EVERY_VALUE:
         filled = filled.partition("\n")[0] + "\n" + _each_of(others, parts["same"])
@@ -130,10 +131,10 @@ def _each_of(others: Sequence[str], same: str) -> str:
     return "\n".join([*lines, f"ensures {' && '.join(same.replace('d2', f'd{k}') for k in numbers)};\n"])
 
 
-def _compared(tolerance: float) -> dict[str, str]:
+def _compared(tolerance: float, what: str) -> dict[str, str]:
     """The parts of a template that depend on a tolerance."""
     if not tolerance:
-        return {"what": "decision", "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
+        return {"what": what, "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
     most = number_text(tolerance)
     return {
         "what": "prediction",
@@ -176,6 +177,8 @@ _PROTECTED = re.compile(r"sex|gender|race|ethnic|religion|nation|origin|foreign|
 _MOST_CLASSES = 20
 #: Changes, and tolerances of regressors, as shares of a range.
 _MORE, _LITTLE, _TOLERANCE = 0.1, 0.01, 0.05
+#: A step of at most this share of a range counts as small.
+_FINE = 0.05
 
 
 @dataclass(frozen=True)
@@ -309,7 +312,8 @@ def _laws(
     elif ranked:
         chosen.append(("invariant", ranked[-1]))
     if ranked:
-        chosen += [("monotone", ranked[0]), ("robust", ranked[1 % len(ranked)])]
+        fine = [each for each in (*ranked[1:], ranked[0]) if _step("robust", each) <= _FINE * _span(each)]
+        chosen += [("monotone", ranked[0]), ("robust", [*fine, ranked[1 % len(ranked)]][0])]
     chosen += [("fair", each) for each in groups[1:]]
     return {
         f"{template}_{module_name(each.name)}": _law(template, each, target, domain)
@@ -354,20 +358,27 @@ def _as_number(answer: Any, target: PredictedColumn) -> float:
     return float(target.classes.index(answer)) if target.by_name else float(answer)
 
 
+def _span(feature: Feature) -> float:
+    return 0.0 if feature.low is None or feature.high is None else feature.high - feature.low
+
+
+def _step(template: str, feature: Feature) -> float:
+    """By how much a law changes a feature at most."""
+    amount = _round((_LITTLE if template == "robust" else _MORE) * _span(feature))
+    return float(max(1, round(amount))) if feature.kind is Kind.INTEGER else amount
+
+
 def _law(template: str, feature: Feature, target: PredictedColumn, domain: str) -> str:
-    share = _LITTLE if template == "robust" else _MORE
-    amount, whole = 1.0, feature.kind is Kind.INTEGER
-    if feature.low is not None and feature.high is not None:
-        amount = _round(share * (feature.high - feature.low))
-    if whole:
-        amount = float(max(1, round(amount)))
+    # What only rises needs no tolerance: with one, no step that is smaller would matter.
+    is_number = target.tolerance > 0
     return new_law(
         template,
         feature=feature.name,
-        amount=amount,
+        amount=_step(template, feature),
         domain=domain,
-        tolerance=target.tolerance,
-        whole=whole,
+        tolerance=0.0 if template == "monotone" else target.tolerance,
+        what="prediction" if is_number else "decision",
+        whole=feature.kind is Kind.INTEGER,
         any_name=True,
         others=every_value(feature),
     )

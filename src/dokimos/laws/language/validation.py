@@ -124,6 +124,7 @@ class _Checker:
             outputs=names if not outputs_allowed else set(),
             domain=self.domain,
             error=self.error,
+            warn=self.warn,
             choices=self.choices,
             takes_means=outputs_allowed,
         )
