@@ -153,13 +153,13 @@ LIMITS = {
     # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
     # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on, and programs
     # of parts that are made once (330); exported models, categories, networks of one number in laws (850);
-    # the database of labels, properties of several networks, answers of releases about their data (650).
-    "lines of code": (0, 69_100),
+    # the database of labels, properties of several networks, answers of releases about their data (650);
+    # repaired trees and estimators, votes, stacks and dart read, names of classes, every value in laws (300).
+    "lines of code": (0, 69_400),
     "modules": (0, 453),
     "import lines in percent": (0, 10.5),
-    "rooms": (0, 17),
-    # A hunt draws, proves, asks and judges: it imports from ten rooms.
-    "rooms that import from others, in pairs": (0, 80),
+    "rooms": (0, 16),
+    "rooms that import from others, in pairs": (0, 70),
     "lines of a module (median)": (90, 200),
     "lines of a function (9 of 10)": (0, 22),
     "complexity": (0, 25),
