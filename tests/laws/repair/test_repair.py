@@ -229,7 +229,7 @@ def test_a_repaired_network_is_called_and_shaped_as_the_one_that_was_given(softm
 
 def test_the_weights_of_a_repaired_network_load_in_torch() -> None:
     nothing: Any = None
-    made = RepairedModel(network(2), nothing, nothing, 0)
+    made = RepairedModel(network(2), nothing, nothing, 0, RepairWay.WEIGHTS)
     module = torch.nn.Sequential(
         *[torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.ReLU()],
         torch.nn.Linear(4, 3),
