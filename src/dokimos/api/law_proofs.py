@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -391,48 +392,52 @@ def repair_law(
     table: str | Path | None = None,
     progress: ProgressCallback[RepairedModel] = ignore,
 ) -> tuple[RepairedModel, ...]:
-    """Train a network to keep laws while keeping its answers, once for each seed: `dokimos law repair`.
+    """Change a model so that it keeps laws and its answers, once for each seed: `dokimos law repair`.
 
-    The laws must have the same domain and be about increasing or decreasing numbers in a record. The
-    network with the most proven laws and, among those, the most unchanged answers is written to the file
-    `out`, NAME.onnx, and a table of all seeds, in Markdown, to the file `table`. If interrupted (Ctrl-C),
-    the same call continues where it stopped: until both are written, what is finished is kept beside
-    `out`, in NAME.onnx-unfinished.json.
+    The laws must have the same domain and be about increasing or decreasing numbers in a record. Networks
+    are trained; of trees, the values of leaves are moved, and only the held-out rows depend on the seed.
+    The model with the most proven laws and, among those, the most unchanged answers is written to the file
+    `out`: NAME.onnx, NAME.json for trees, or NAME.pkl for a network that is an estimator of scikit-learn. A
+    table of all seeds, in Markdown, is written to the file `table`. If interrupted (Ctrl-C), the same call
+    continues where it stopped: until both are written, what is finished is kept beside `out`, in
+    NAME.onnx-unfinished.json.
 
-    >>> dokimos.repair_law("older.law", model="older.json", out="repaired.onnx")
-    Traceback (most recent call last):
-    dokimos.core.errors.InputError: older.json: not a network; only networks can be repaired.
+    >>> made = dokimos.repair_law("older.law", model="older.json", domain="people.py", seeds=[0])
+    >>> made[0].after.proven
+    1
     """
     chosen = RepairSettings() if settings is None else settings
     path = None if out is None else Path(out)
     if path is not None:
-        if path.suffix != ".onnx":
-            raise InputError(f"{path}: a network is written to a file that ends in .onnx.")
-        expect_writable(path, what="network", example="repaired.onnx")
+        expect_writable(path, what="repaired model", example="repaired.onnx")
     page = None if table is None else Path(table)
     if page is not None:
         expect_writable(page, what="table", example="repair.md")
     if not seeds:
         raise InputError("A repair needs at least one seed.")
     repair = repair_of(laws, model, domain, chosen)
+    if path is not None and path.suffix not in repair.forms:
+        raise InputError(
+            f"{path}: this model is written to a file that ends in {' or '.join(repair.forms)}."
+        )
     if path is None:
         made = run_seeds(repair, chosen, seeds, None, progress)
-        _write(made, chosen, path, page)
+        _write(made, path, page)
         return made
     beside = path.resolve()
     with only_one(beside.with_name(f".{beside.name}.lock"), doing=f"repairs {path}"):
         kept = KeptRepairs(beside.with_name(f"{beside.name}-unfinished.json"), repair.key(chosen))
         made = run_seeds(repair, chosen, seeds, kept, progress)
-        _write(made, chosen, path, page)
+        _write(made, path, page)
         kept.remove()
     return made
 
 
-def _write(
-    made: Sequence[RepairedModel], settings: RepairSettings, path: Path | None, page: Path | None
-) -> None:
+def _write(made: Sequence[RepairedModel], path: Path | None, page: Path | None) -> None:
     if page is not None:
-        write_whole(page, repair_table(made, settings.way.value))
+        write_whole(page, repair_table(made))
     if path is not None:
         best = max(made, key=lambda each: (each.after.proven, each.after.agreement))
-        write_whole(path, best.content, make_folder=False)
+        is_pickle = path.suffix == ".pkl"
+        content = pickle.dumps(best.estimator) if is_pickle else best.content
+        write_whole(path, content, make_folder=False)

@@ -266,26 +266,27 @@ def _count(tested: TestedLaws) -> str:
     return f"{violated} of {tested.asked} laws violated{left}"
 
 
-# `dokimos law repair`: a network changed so that it keeps laws
+# `dokimos law repair`: a model changed so that it keeps laws
 
 
 def repair(
     laws: Laws,
     model: Annotated[
-        str, typer.Option(help="The network: NAME.onnx, or the name of one of the domain's networks.")
+        str, typer.Option(help="The network or trees: a file, or the name of one of the domain's models.")
     ],
-    out: Annotated[Path, typer.Option(help="The repaired network to write, NAME.onnx.")],
+    out: Annotated[Path, typer.Option(help="What to write: NAME.onnx, NAME.json for trees, NAME.pkl.")],
     domain: DomainOption = None,
     way: Annotated[
-        str, typer.Option(help="certified (slopes bounded on the whole domain), cases or weights.")
-    ] = "certified",
+        str | None,
+        typer.Option(help="certified (the default of networks), cases or weights; leaves (of trees)."),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many trainings, each with a different seed.", min=1)] = 5,
     epochs: Annotated[int, typer.Option(help="How many epochs each training takes.", min=1)] = 60,
     seconds: Annotated[float, typer.Option(help="CPU seconds for deciding each law.", min=0.001)] = 20.0,
     table: Annotated[Path | None, typer.Option(help="A Markdown file to write the table to.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a network to keep laws and its answers; then decide the laws. Exit code 0 if all are proven.
+    """Change a model to keep laws and its answers; then decide the laws. Exit code 0 if all are proven.
 
     If interrupted, the same command continues where it stopped.
     """
@@ -296,17 +297,21 @@ def repair(
     from dokimos.api.law_proofs import LawAnswer, RepairSettings, RepairWay, VerifySettings, repair_table
     from dokimos.core.errors import InputError
 
-    if way not in [each.value for each in RepairWay]:
+    if way is not None and way not in [each.value for each in RepairWay]:
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
-    settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
+    settings = RepairSettings(
+        way=RepairWay(way) if way else None, epochs=epochs, verify=VerifySettings(seconds=seconds)
+    )
 
     with printout("law repair", as_json) as said:
 
         def progress(update: ProgressUpdate[RepairedModel]) -> None:
-            done = update.item.after
+            old, done, changed = update.item.before.accuracy, update.item.after, ""
+            if old is not None and done.accuracy is not None:
+                changed = f", accuracy {100 * old:.1f} to {100 * done.accuracy:.1f} %"
             said.line(
                 f"{update.note}: {done.proven} of {len(done.answers)} laws proven, "
-                f"{100 * done.agreement:.1f} % of the answers kept"
+                f"{100 * done.agreement:.1f} % of the answers kept{changed}"
             )
 
         made = dokimos.repair_law(
@@ -320,7 +325,7 @@ def repair(
             progress=progress,
         )
         rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
-        said.table("trainings", rows, Text(repair_table(made, way)))
+        said.table("trainings", rows, Text(repair_table(made)))
         best = max(each.after.proven for each in made)
         said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {quote(str(out))}")
         if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:

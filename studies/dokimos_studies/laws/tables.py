@@ -162,7 +162,7 @@ def repair(seeds: int, way: RepairWay) -> None:
             settings=RepairSettings(way=way, verify=VerifySettings(seconds=20.0)),
             seeds=range(seeds),
         )
-        print(f"{domain}: {', '.join(questions)}\n\n{repair_table(made, way.value)}", flush=True)
+        print(f"{domain}: {', '.join(questions)}\n\n{repair_table(made)}", flush=True)
         print("| question | before | after, seeds proven |\n|---|---|---|")
         for number, question in enumerate(questions):
             before = made[0].before.answers[number].value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dokimos.laws import choice, integer
+from dokimos.laws import category, choice, integer, real
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.language.choices import resolve_choices
 from dokimos.laws.language.law_layout import format_law
@@ -86,3 +89,52 @@ def test_names_that_code_gives() -> None:
 def test_what_is_made_of_the_data_is_what_is_said() -> None:
     male = run('input x1; requires x1.sex == "Male"; var x2 := x1;', exhaustive=True)
     assert male.tested == int(inputs()[:, 5].sum()) > 0
+
+
+def test_every_value_of_a_feature_is_tried() -> None:
+    features = [
+        category("city", "Athens", "Bern"),
+        choice("sex", "F", "M", none=True),
+        integer("age", 1, 3),
+    ]
+    rows = np.array([["Athens", 1, 0, 2]], dtype=object)
+    of = domain(FEATURES=features, inputs=lambda: rows)
+    text = """input x1;
+for every value c of city;
+for every value s of "sex";
+for every value a of age;
+requires c != "Oslo" && s != "none";
+var x2 := x1[city := c, sex := s, age := a];
+output d1;
+{
+    d1 = predict(x2)
+}
+ensures d1 != 1;
+"""
+    asked = parse_law(text)
+    assert parse_law(format_law(asked)) == asked and "for every value s of sex;" in format_law(asked)
+    [warned] = check_law(asked, of)
+    assert 'city has no value "Oslo"; it has Athens, Bern' in warned.message
+    result = run(text, model=lambda x: int(x.tolist() == ["Bern", 0, 1, 3]), of=of)
+    assert result.is_exhaustive and (result.tested, result.violated) == (12, 1)
+
+
+@pytest.mark.parametrize(
+    ("feature", "said"),
+    [("income", "income has no values that are listed"), ("agee", "no feature agee .did you mean age")],
+)
+def test_not_every_feature_has_values(feature: str, said: str) -> None:
+    of = domain(FEATURES=[integer("age", 1, 3), real("income", 0, 1)])
+    problems = check_law(law(f"input x1; for every value v of {feature}; requires v > 0;"), of)
+    assert any(re.search(said, each.message) for each in problems)
+
+
+def test_decisions_are_named_where_the_model_alone_makes_them() -> None:
+    of = domain()
+    text = 'input x1; output d1; {\n    d1 = predict(x1)\n}\nensures d1 != "high";'
+    assert check_law(parse_law(text), of) == ()
+    assert resolve_choices(parse_law(text), of) == parse_law(text.replace('"high"', "2"))
+    assert "has no value" in check_law(parse_law(text.replace('"high"', '"hihg"')), of)[0].message
+    code = parse_law(text.replace("predict(x1)", "str(predict(x1))"))
+    assert resolve_choices(code, of) == code
+    assert resolve_choices(parse_law(text), replace(of, decide=str)) == parse_law(text)

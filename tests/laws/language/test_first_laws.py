@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import dokimos
 from dokimos.core.errors import InputError
@@ -19,6 +20,8 @@ from dokimos.laws.domain.data_frames import read_csv_table
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.engine.law_results import LawSettings
+from dokimos.laws.models.tested_model import decision_of
+from dokimos.laws.proving.results import LawAnswer
 from tests.laws.models.test_data_frames import granted, people
 
 
@@ -54,15 +57,38 @@ def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
     shown = [(each.name, each.kind, each.values) for each in domain.layout.features]
     assert shown[2:] == [("city", Kind.CATEGORY, ("Athens", "Bern", "Cairo")), ("member", Kind.INTEGER, ())]
     assert sorted(set(domain.labels())) == [0, 1]
-    assert domain.decide is not None  # a model may give names, or numbers: xgboost's classes are numbers
-    assert list(domain.decide(np.array(["yes", "no"]))) == list(domain.decide(np.array([1, 0]))) == [1, 0]
+    deciding = decision_of(domain)  # a model may give names, or numbers: xgboost's classes are numbers
+    assert deciding(np.array(["yes", "no"])).tolist() == deciding(np.array([1, 0])).tolist() == [1, 0]
 
 
 def test_numbers_are_not_taken_for_classes_whose_names_are_numbers(tmp_path: Path) -> None:
     data = _written(tmp_path, people().assign(loan=["1", "2", "many"] * 20))
     started = dokimos.init_laws(data, target="loan", out=tmp_path / "laws")
-    decide = load_domain(str(started.domain)).decide
-    assert decide is not None and list(decide(np.array([2, 1]))) == [1, 0]
+    deciding = decision_of(load_domain(str(started.domain)))
+    assert deciding(np.array(["2", "many"])).tolist() == [1, 2]
+    assert deciding(np.eye(3)).tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="answers 2, which is the name of one of its CLASSES and"):
+        deciding(np.array([2, 1]))
+
+
+def test_what_is_decided_by_names_of_classes_is_proven_as_it_is_tested(tmp_path: Path) -> None:
+    """The names of the classes are in another order than their labels, so order alone would be wrong."""
+    table = people()[["income", "age"]].assign(loan=np.where(people()["income"] > 5, "a yes", "no"))
+    started = dokimos.init_laws(_written(tmp_path, table), target="loan", out=tmp_path / "laws")
+    text = started.domain.read_text()
+    started.domain.write_text(text.replace('["a yes", "no"]', '["no", "a yes"]'))
+    model = DecisionTreeClassifier(max_depth=1).fit(table[["income", "age"]], table["loan"])
+    law = tmp_path / "laws" / "rises.law"
+    law.write_text(dokimos.new_law("monotone", feature="income", domain=started.domain.stem))
+    [proven] = dokimos.verify_law(law, model=model)
+    assert proven.decision.answer is LawAnswer.PROVEN
+    assert not dokimos.test_law(law, model=model).is_violated
+    law.write_text(law.read_text().replace("d1 <= d2", 'd1 != "no" || d2 == "no"'))
+    [refuted] = dokimos.verify_law(law, model=model)
+    assert refuted.decision.answer is LawAnswer.VIOLATED and dokimos.test_law(law, model=model).is_violated
+    law.write_text(law.read_text().replace('d2 == "no"', 'd2 == "yes"'))
+    [linted] = dokimos.lint_law(law)
+    assert "has no value" in linted.problems[0].message and "no, a yes" in linted.problems[0].message
 
 
 def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:
@@ -71,6 +97,8 @@ def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:
     started = dokimos.init_laws(data, target="price", out=tmp_path)
     assert started.domain.name == "data_2_houses.py"
     assert "abs(d1 - d2) <= 43" in (tmp_path / "robust_age.law").read_text()
+    rising = (tmp_path / "monotone_income.law").read_text()
+    assert "never lowers the prediction." in rising and "ensures d1 <= d2;" in rising
     model = _pipeline(pd.read_csv(data), "price", LinearRegression())
     tested = dokimos.test_law(tmp_path, model=model, settings=LawSettings(budget=100))
     assert [(result.failed, result.violated) for result in tested.results] == [(0, 0)] * 3

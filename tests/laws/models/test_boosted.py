@@ -128,6 +128,17 @@ def test_xgboost_adds_up_to_the_same_bits() -> None:
     assert np.array_equal(again(rows), trees(rows)) and again(rows).dtype == np.float32
 
 
+def test_dart_is_read_as_its_booster_and_its_estimator_add_up_which_differ() -> None:
+    xgboost = _xgboost()
+    records, labels = _data()
+    fitted = xgboost.XGBRegressor(n_estimators=30, booster="dart", rate_drop=0.5, base_score=1e3)
+    booster = fitted.fit(records, labels).get_booster()
+    theirs, own = booster.predict(xgboost.DMatrix(records)), fitted.predict(records)
+    assert np.array_equal(read_xgboost(booster, names=[])(records)[:, 0], theirs)
+    assert np.array_equal(read_xgboost(booster, names=[], in_place=True)(records)[:, 0], own)
+    assert not np.array_equal(theirs, own)
+
+
 def test_the_second_class_begins_where_xgboost_says_so() -> None:
     """Just above a margin of 0 the probability is still ½ in float32."""
     xgboost = _xgboost()
@@ -234,11 +245,7 @@ def test_what_is_not_read_is_said_with_what_to_do(tmp_path: Path) -> None:
         (light(**options, zero_as_missing=True).fit(records, labels), "zero_as_missing=False"),
         (light(**options, **forest).fit(records, labels), "boosting='gbdt'"),
         (light(**options, objective="cross_entropy_lambda").fit(records, labels), "not known here"),
-        (
-            xgboost.XGBClassifier(n_estimators=3, booster="dart").fit(records, labels),
-            "dart is no plain sum",
-        ),
-        (xgboost.XGBClassifier(n_estimators=3, booster="gblinear").fit(records, labels), "gblinear is no"),
+        (xgboost.XGBClassifier(n_estimators=3, booster="gblinear").fit(records, labels), "is linear, not"),
         (xgboost.XGBRegressor(n_estimators=3).fit(records, several), "fit a model for each"),
     ):
         booster = fitted.get_booster() if hasattr(fitted, "get_booster") else fitted.booster_
@@ -276,6 +283,8 @@ def _fitted(library: str, kind: str, records: NDArray[np.float64], labels: NDArr
     if library == "xgboost":
         xgboost = _xgboost()
         options = {"n_estimators": 25, "max_depth": 4, "monotone_constraints": tuple(up), "n_jobs": 1}
+        if "dart" in kind:
+            options |= {"booster": "dart", "rate_drop": 0.3}
         if "ranker" in kind:
             groups = np.sort(np.arange(len(records)) % 6)
             return xgboost.XGBRanker(**options).fit(records, labels, qid=groups)
@@ -289,6 +298,7 @@ def _fitted(library: str, kind: str, records: NDArray[np.float64], labels: NDArr
         lightgbm = _lightgbm()
         options = {"n_estimators": 25, "verbose": -1, "num_threads": 1}
         options |= {"monotone_constraints": up} if "up" in kind else {}
+        options |= {"boosting_type": "dart"} if "dart" in kind else {}
         if "three" in kind:
             names = np.array(["c", "a", "b"])[three]
             return lightgbm.LGBMClassifier(**options).fit(records, names)
@@ -330,8 +340,28 @@ KINDS = [
         ("xgboost", f"{each} up")
         for each in ("reg:squarederror", "count:poisson", "reg:squarederror early")
     ],
-    *[("xgboost", each) for each in ("reg:gamma", "reg:pseudohubererror", "three", "ranker up")],
-    *[("lightgbm", each) for each in ("regression up", "poisson up", "regression_l1", "quantile", "three")],
+    *[
+        ("xgboost", each)
+        for each in (
+            "reg:squarederror dart up",
+            "three dart",
+            "reg:gamma",
+            "reg:pseudohubererror",
+            "three",
+            "ranker up",
+        )
+    ],
+    *[
+        ("lightgbm", each)
+        for each in (
+            "regression up",
+            "regression dart up",
+            "poisson up",
+            "regression_l1",
+            "quantile",
+            "three",
+        )
+    ],
     *[("catboost", each) for each in ("RMSE up", "Poisson", "Quantile:alpha=0.3", "two up", "three")],
     *[("sklearn", each) for each in ("hist squared_error up", "hist poisson up", "hist absolute_error")],
     *[("sklearn", each) for each in ("forest up", "gradient", "ada", "ada three", "isolation")],

@@ -192,6 +192,8 @@ def test_a_file_that_its_library_does_not_survive_is_one_sentence(
     (tmp_path / "lightgbm.py").write_text(program)
     (tmp_path / "damaged.txt").write_text("tree\nversion=v4\n")
     monkeypatch.syspath_prepend(tmp_path)
+    for name in [each for each in sys.modules if each.partition(".")[0] == "lightgbm"]:
+        monkeypatch.delitem(sys.modules, name)  # another test may have imported the library itself
     with pytest.raises(UnreadableFile, match="lightgbm does not survive") as error:
         load_model(tmp_path / "damaged.txt", None)
     assert "lightgbm" not in sys.modules

@@ -15,7 +15,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.lookup import as_model, load_model
 from dokimos.laws.models.model_files import onnx_model
-from dokimos.laws.models.tested_model import Model
+from dokimos.laws.models.tested_model import ClassScores, Model, decision_of
 from dokimos.networks.writing.builder import ModelBuilder
 from tests.fuzz.named_inputs import networks
 
@@ -155,12 +155,29 @@ def test_a_probability_is_not_a_decision() -> None:
     assert onnx_model(network(2), of, name="net").predict(rows).tolist() == [1, 0]
 
 
-def test_an_address_is_no_file_and_a_file_finds_the_module_beside_it(tmp_path: Path) -> None:
+def test_an_address_is_no_file_and_a_file_finds_the_module_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
     with pytest.raises(InputError, match="is an address; fetch the file"):
         load_model("https://example.org/model.onnx", None)
     (tmp_path / "beside_it.py").write_text("LIMIT = 3\n")
     (tmp_path / "own.py").write_text(
-        "from beside_it import LIMIT\ndef model(record):\n    return int(record[0] > LIMIT)\n"
+        "def model(record):\n    from beside_it import LIMIT\n    return int(record[0] > LIMIT)\n"
     )
     assert load_model(f"{tmp_path}/own.py:model", None).predict(np.array([[2.0], [4.0]])).tolist() == [0, 1]
-    assert str(tmp_path) not in sys.path
+    assert sys.path[-1] == str(tmp_path)  # behind everything that is installed
+
+
+def test_a_model_that_answers_with_names_of_classes_decides_their_places() -> None:
+    of = Domain("d", classes=("no", "maybe", "yes"))
+    decide = decision_of(of)
+    assert decide(np.array(["yes", "no"])).tolist() == [2, 0]
+    assert decide(np.array(["yes", "maybe"], dtype=object)).tolist() == [2, 1]
+    with pytest.raises(InputError, match=r"answers 'yess', which is not one of its CLASSES.*mean yes"):
+        decide(np.array(["no", "yess"]))
+    own = replace(of, decide=lambda scores: scores)
+    assert decision_of(own)(np.array(["other"])).tolist() == ["other"]
+    found = ClassScores(lambda rows: np.tile([0.1, 0.2, 0.7], (len(rows), 1)), None, ("maybe", "no", "yes"))
+    by_place = found.of(np.zeros((3, 1)), np.array([0, 1, 2], dtype=object), of.classes, kind="score")
+    assert by_place.tolist() == [0.2, 0.1, 0.7]

@@ -56,6 +56,70 @@ def test_scikit_learns_trees_give_the_same_answers(answers: str, tmp_path: Path)
         assert read.predict(tests).tolist() == estimator.predict(tests).tolist()
 
 
+def _joint(kind: str) -> Any:
+    tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
+    linear, svm = pytest.importorskip("sklearn.linear_model"), pytest.importorskip("sklearn.svm")
+    trees = [(f"t{k}", tree.DecisionTreeClassifier(max_depth=k, random_state=k)) for k in (2, 3, 4)]
+    parts = [("f", ensemble.RandomForestClassifier(5, max_depth=3, random_state=0)), *trees[1:]]
+    bag = ("b", ensemble.BaggingClassifier(n_estimators=3, max_features=0.6, random_state=0))
+    return {
+        "soft": ensemble.VotingClassifier([*parts, bag], voting="soft", weights=[2, 1, 0.3, 1]),
+        "hard": ensemble.VotingClassifier(trees, weights=[1, 2, 2.5]),
+        "dropped": ensemble.VotingClassifier([("gone", "drop"), *trees], weights=[9, 1, 1, 1]),
+        "stack": ensemble.StackingClassifier(parts, cv=3),
+        "stack ridge": ensemble.StackingClassifier(parts, final_estimator=linear.RidgeClassifier(), cv=3),
+        "boosted": ensemble.VotingClassifier([("g", ensemble.GradientBoostingClassifier())], voting="soft"),
+        "hard forests": ensemble.VotingClassifier(parts),
+        "passthrough": ensemble.StackingClassifier(parts, passthrough=True, cv=3),
+        "curved": ensemble.StackingClassifier(parts, final_estimator=tree.DecisionTreeClassifier(), cv=3),
+        "pairs": ensemble.StackingClassifier(parts, final_estimator=svm.SVC(kernel="linear"), cv=3),
+        "averaged": ensemble.VotingRegressor([("t", tree.DecisionTreeRegressor(max_depth=2))]),
+    }[kind]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["soft", "hard", "dropped", "stack", "stack ridge"])
+def test_votes_and_stacks_of_trees_are_sums_of_trees_but_for_ties(kind: str, classes: int) -> None:
+    rng = np.random.default_rng(1)
+    records = rng.random((400, 4)).round(2)
+    labels = np.digitize(records[:, 0] + records[:, 1] * rng.random(400), [0.7, 1.1][: classes - 1])
+    fitted = _joint(kind).fit(records, np.array(["c", "a", "b"])[labels])
+    trees = read_scikit(fitted)
+    assert (trees.tie > 0) == (kind not in ("hard", "dropped")) and trees.tie < 1e-11
+    rows = np.vstack([records, rng.random((3000, 4))])
+    scores = trees(rows)
+    first, second = np.sort(scores, axis=1)[:, -1], np.sort(scores, axis=1)[:, -2]
+    is_clear = first - second > trees.tie
+    assert is_clear.mean() > 0.9 if trees.tie else not trees.tie
+    chosen = trees.decide(scores) == fitted.predict(rows)
+    assert chosen[is_clear].all() and (trees.tie > 0 or chosen.all())
+    if kind == "soft":
+        assert np.allclose(scores, fitted.predict_proba(rows), rtol=0, atol=trees.tie / 2)
+    if "stack" in kind:
+        theirs = fitted.final_estimator_.decision_function(fitted.transform(rows))
+        own = scores[:, 1] if classes == 2 else scores
+        assert np.allclose(own, theirs, rtol=0, atol=trees.tie / 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("boosted", "GradientBoostingClassifier gives probabilities that are no shares"),
+        ("hard forests", "voting='soft'"),
+        ("passthrough", "leave out `passthrough`"),
+        ("curved", "not a kind of model"),
+        ("pairs", "votes between pairs of classes"),
+        ("averaged", "prove laws of its members"),
+    ],
+)
+def test_other_votes_and_stacks_are_refused_with_what_to_do(kind: str, said: str) -> None:
+    rng = np.random.default_rng(1)
+    records = rng.random((200, 4))
+    labels = np.digitize(records[:, 0] + 0.2 * rng.random(200), [0.4, 0.7])
+    with pytest.raises(NotRead, match=said):
+        read_scikit(_joint(kind).fit(records, labels))
+
+
 def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None:
     tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
     records = np.arange(20.0).reshape(10, 2)

@@ -102,7 +102,7 @@ def test_a_certified_repair_is_proven(certified: RepairedModel) -> None:
     assert certified.after.answers == (LawAnswer.PROVEN, LawAnswer.PROVEN)
     assert certified.before.violations > 0 and certified.after.violations == 0
     assert certified.after.agreement > 0.5 and certified.after.effect > 0
-    assert "| certified | 0 | 2 / 0 / 0 |" in repair_table([certified], "certified")
+    assert "| certified | 0 | 2 / 0 / 0 |" in repair_table([certified])
 
 
 def test_a_network_that_is_monotone_by_its_weights_is_proven() -> None:
@@ -119,7 +119,7 @@ def test_what_cannot_be_repaired_says_why(tmp_path: Path) -> None:
     settings = VerifySettings(seconds=5)
     with pytest.raises(InputError, match="These laws cannot be repaired"):
         Repair([law(LATER)], _with_rows(), model_of(network(0)), settings=settings)
-    with pytest.raises(InputError, match="only networks can be repaired"):
+    with pytest.raises(InputError, match="only networks and trees can be repaired"):
         trees = forest(0)
         own = replace(model_of(network(0)), made_of=trees)
         Repair([law(MORE)], _with_rows(), own, settings=settings)
@@ -132,8 +132,15 @@ def test_what_cannot_be_repaired_says_why(tmp_path: Path) -> None:
         Repair([], _with_rows(), model_of(network(0)), settings=settings)
     with pytest.raises(InputError, match="1 epoch or more"):
         RepairSettings(epochs=0)
-    with pytest.raises(InputError, match=r"ends in \.onnx"):
-        dokimos.repair_law(tmp_path, out=tmp_path / "x.txt")
+    (tmp_path / "more.law").write_text(law(MORE).text)
+    for out, said in (("x.txt", r"ends in \.onnx"), ("x.pkl", r"ends in \.onnx")):
+        with pytest.raises(InputError, match=said):
+            dokimos.repair_law(
+                tmp_path / "more.law", model=model_of(network(0)), domain=_with_rows(), out=tmp_path / out
+            )
+    with pytest.raises(InputError, match="is not repaired by leaves; give certified"):
+        repair = Repair([law(MORE)], _with_rows(), model_of(network(0)), settings=settings)
+        repair.run(RepairSettings(way=RepairWay.LEAVES))
 
 
 def test_features_that_must_raise_and_lower_classes_have_no_such_weights() -> None:
@@ -165,11 +172,11 @@ def test_accuracy_is_of_rows_that_neither_network_was_trained_on() -> None:
     unknown = _run(of)
     assert unknown.before.accuracy is None and unknown.after.accuracy is None
     assert unknown.before.agreement == 1
-    table = repair_table([unknown], "weights")
+    table = repair_table([unknown])
     assert "| unknown |" in table and "does not say by `unseen`" in table
     known = _run(replace(of, unseen=lambda: range(120, len(data))))
     assert known.before.accuracy == 0
-    assert "unknown" not in repair_table([known], "weights")
+    assert "unknown" not in repair_table([known])
     for wrong in (range(200), [-1], [], [0.5]):
         with pytest.raises(InputError, match=r"unseen\(\) must list rows"):
             _run(replace(of, unseen=lambda wrong=wrong: wrong))
@@ -222,7 +229,7 @@ def test_a_repaired_network_is_called_and_shaped_as_the_one_that_was_given(softm
 
 def test_the_weights_of_a_repaired_network_load_in_torch() -> None:
     nothing: Any = None
-    made = RepairedModel(network(2), nothing, nothing, 0)
+    made = RepairedModel(network(2), nothing, nothing, 0, RepairWay.WEIGHTS)
     module = torch.nn.Sequential(
         *[torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.ReLU()],
         torch.nn.Linear(4, 3),

@@ -140,7 +140,7 @@ class _AsItStands(SourceFileLoader):
 def load_module(path: Path, *, beside: bool = False) -> ModuleType:
     """Run a domain's file as a module under its own name. Raises InputError if that fails.
 
-    With `beside`, it finds the modules of its folder, as a script does.
+    With `beside`, it finds the modules of its folder, as a script does: also those that it imports later.
     """
     if not path.is_file():
         raise UnreadableFile(path, "there is no such file.")
@@ -154,16 +154,12 @@ def load_module(path: Path, *, beside: bool = False) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as an import would: dataclasses and pickle look modules up there
     folder = str(path.parent.absolute())
-    is_added = beside and folder not in sys.path
-    if is_added:
+    if beside and folder not in sys.path:
         sys.path.append(folder)
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         raise InputError(f"{path}: {_failure(problem, str(path))}") from None
-    finally:
-        if is_added and folder in sys.path:
-            sys.path.remove(folder)
     return module
 
 

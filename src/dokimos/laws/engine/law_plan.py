@@ -11,7 +11,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.choices import resolve_choices
+from dokimos.laws.language.choices import resolve_choices, with_values
 from dokimos.laws.language.law_layout import Prediction, predictions, runnable
 from dokimos.laws.language.set_conditions import SetCondition, is_over_all_tests, set_conditions
 from dokimos.laws.language.syntax import Expression, Law
@@ -120,7 +120,7 @@ def make_plan(
     domain = domain or Domain("none")
     require_checked(law, domain)
     written = set_conditions(law, domain)
-    law = resolve_choices(law, domain)
+    law, domain = resolve_choices(law, domain), with_values(domain)
     over_all = tuple(
         replace(each, text=other.text, mean_texts=other.mean_texts)
         for each, other in zip(set_conditions(law, domain), written, strict=True)

@@ -232,6 +232,9 @@ def _statement(statement: LawStatement) -> str:
             return f"input {name};"
         case laws.Output(name=name):
             return f"output {name};"
+        case laws.Var(name=name, value=laws.Call(laws.EVERY_VALUE, (laws.Literal(value=str(feature)),))):
+            told = feature if feature.isidentifier() else format_literal(feature)
+            return f"for every value {name} of {told};"
         case laws.Var(name=name, value=value):
             return f"var {name} := {format_expression(value)};"
         case laws.Requires(condition=condition):

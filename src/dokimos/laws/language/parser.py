@@ -101,6 +101,14 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
     def var(self, meta: Any, children: list[Any]) -> laws.Var:
         return laws.Var(str(children[0]), children[1], at=self._at(meta), end_line=meta.end_line)
 
+    def every(self, meta: Any, children: list[Token]) -> laws.Var:
+        """`for every value v of sex;` is a variable, whose value is drawn."""
+        name, feature = children
+        told = self._unescaped(feature) if feature.type == "STRING" else str(feature)
+        at = Position(feature.line or 1, feature.column or 1)
+        value = laws.Call(laws.EVERY_VALUE, (laws.Literal(told, at=at),), at=at)
+        return laws.Var(str(name), value, at=self._at(meta), end_line=meta.end_line)
+
     def requires(self, meta: Any, children: list[Any]) -> laws.Requires:
         return laws.Requires(children[0], at=self._at(meta), end_line=meta.end_line)
 
@@ -241,8 +249,9 @@ _OPERATORS = {
 #: What is written elsewhere, and its form in laws.
 _PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!", "implies": "==>", "then": "==>"}
 #: What statements begin with.
-_STATEMENTS = ("import", "input", "var", "requires", "output", "ensures", "{")
-_COMMENT = re.compile(r"(#|//).*")
+_STATEMENTS = ("import", "input", "var", "for", "requires", "output", "ensures", "{")
+#: Comments, as the first group, and strings, which may look as if they held some.
+_COMMENT = re.compile(r"""(?s)"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(#[^\n]*|//[^\n]*|/\*.*?\*/)""")
 
 _NEGATION = re.compile(r"(?<![\w.])(?P<word>not)\s+\Z")
 
@@ -270,9 +279,8 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
         and "SEMICOLON" in expected
         and str(problem.token) in _STATEMENTS
     ):
-        end_of = _end_before(text, at)
-        if end_of is not None:
-            return LawError(name, text, end_of, f"a ';' is missing here, before {str(problem.token)!r}.")
+        missing = f"a ';' is missing here, before {str(problem.token)!r}."
+        return LawError(name, text, _end_before(text, at), missing)
     hint = _hint(problem, text, at, expected)
     return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
 
@@ -292,7 +300,8 @@ def _hint(problem: UnexpectedInput, text: str, at: Position, expected: set[str])
     elif isinstance(problem, UnexpectedToken) and str(problem.token) in _PYTHON_LOGIC:
         hint = f" Use {_PYTHON_LOGIC[str(problem.token)]} instead."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "=":
-        hint = " Assign with :=, compare with ==."
+        is_arrow = text.splitlines()[at.line - 1][at.column - 1 :].startswith("=>")
+        hint = " Write ==>." if is_arrow else " Assign with :=, compare with ==."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "?":
         hint = " Write `if condition then one else the other`, which are conditions."
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
@@ -300,16 +309,11 @@ def _hint(problem: UnexpectedInput, text: str, at: Position, expected: set[str])
     return hint
 
 
-def _end_before(text: str, at: Position) -> Position | None:
-    """Behind the last word on the lines before a place; None if there is one before it on its own line."""
-    lines = text.split("\n")
-    if lines[at.line - 1][: at.column - 1].strip():
-        return None
-    for number in range(at.line - 1, 0, -1):
-        kept = _COMMENT.sub("", lines[number - 1]).rstrip()
-        if kept:
-            return Position(number, len(kept) + 1)
-    return None
+def _end_before(text: str, at: Position) -> Position:
+    """Behind the last word before a place, comments left out."""
+    lines = _COMMENT.sub(lambda found: found[0] if not found[1] else " ", _before(text, at)).split("\n")
+    number = max(k for k, each in enumerate(lines, start=1) if each.strip() or k == 1)
+    return Position(number, len(lines[number - 1].rstrip()) + 1)
 
 
 def _before(text: str, at: Position) -> str:
@@ -426,9 +430,7 @@ def parse_condition(text: str, *, name: str) -> Expression:
 def _comments(text: str) -> tuple[Comment, ...]:
     """The comments of a text that parses; strings are skipped, since they may look like comments."""
     found = []
-    for match in re.finditer(
-        r"""(?s)"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(#[^\n]*|//[^\n]*|/\*.*?\*/)""", text
-    ):
+    for match in _COMMENT.finditer(text):
         if match[1]:
             at = position(text, match.start())
             found.append(Comment(match[1].rstrip(), at=at, end_line=at.line + match[1].count("\n")))

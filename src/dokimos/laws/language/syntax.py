@@ -179,6 +179,10 @@ class Var(Named):
     value: Expression
 
 
+#: What a variable is called with that has every value of a feature, which is the only argument: a literal.
+EVERY_VALUE = "every value of"
+
+
 @dataclass(frozen=True)
 class Requires(LawStatement):
     """`requires …;`"""

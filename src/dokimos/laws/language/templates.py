@@ -86,6 +86,7 @@ def new_law(
     whole: bool | None = None,
     any_name: bool = False,
     others: Sequence[str] = (),
+    what: str = "decision",
 ) -> str:
     """The text of a law made from a template. Raises InputError.
 
@@ -109,7 +110,7 @@ def new_law(
         else f"randReal(0, {most})"
     )
     noise = f"randInt(-{most}, {most})" if whole else f"randReal(-{most}, {most})"
-    parts = _compared(tolerance)
+    parts = _compared(tolerance, what)
     filled = TEMPLATES[template].text.format(feature=_PLACE, amount=most, more=more, noise=noise, **parts)
     if others and template in OF_EVERY_VALUE:
         filled = filled.partition("\n")[0] + "\n" + _each_of(others, parts["same"])
@@ -129,10 +130,10 @@ def _each_of(others: Sequence[str], same: str) -> str:
     return "\n".join([*lines, f"ensures {' && '.join(same.replace('d2', f'd{k}') for k in numbers)};\n"])
 
 
-def _compared(tolerance: float) -> dict[str, str]:
+def _compared(tolerance: float, what: str) -> dict[str, str]:
     """The parts of a template that depend on a tolerance."""
     if not tolerance:
-        return {"what": "decision", "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
+        return {"what": what, "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
     most = number_text(tolerance)
     return {
         "what": "prediction",
@@ -175,6 +176,8 @@ _PROTECTED = re.compile(r"sex|gender|race|ethnic|religion|nation|origin|foreign|
 _MOST_CLASSES = 20
 #: Changes, and tolerances of regressors, as shares of a range.
 _MORE, _LITTLE, _TOLERANCE = 0.1, 0.01, 0.05
+#: A step of at most this share of a range counts as small.
+_FINE = 0.05
 
 
 @dataclass(frozen=True)
@@ -261,24 +264,8 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
     lines += ["", "", "def inputs():", "    return read_table(DATA, FEATURES)", "", "", "def labels():"]
     if not target.by_name:
         return "\n".join([*lines, f"    return {answers}", ""])
-    lines += [f"    return [CLASSES.index(each) if each in CLASSES else -1 for each in {answers}]", "", ""]
-    return "\n".join([*lines, *_decide_lines(target.classes), ""])
-
-
-def _decide_lines(classes: Sequence[str]) -> list[str]:
-    """The function that turns a model's answers into decisions.
-
-    Integers are taken for class indices only if no class has a number as its name.
-    """
-    by_number = not any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", each) for each in classes)
-    numbers = " an index into CLASSES," if by_number else ""
-    return [
-        f"def decide(answers):  # a model may answer with a class name,{numbers} or a score for each",
-        "    if answers.ndim > 1:",
-        "        return answers.argmax(axis=1)",
-        *(['    if answers.dtype.kind in "iu":', "        return answers"] if by_number else []),
-        "    return [CLASSES.index(str(each)) for each in answers]",
-    ]
+    lines.append(f"    return [CLASSES.index(each) if each in CLASSES else -1 for each in {answers}]")
+    return "\n".join([*lines, ""])
 
 
 def _string(words: str) -> str:
@@ -324,7 +311,8 @@ def _laws(
     elif ranked:
         chosen.append(("invariant", ranked[-1]))
     if ranked:
-        chosen += [("monotone", ranked[0]), ("robust", ranked[1 % len(ranked)])]
+        fine = [each for each in (*ranked[1:], ranked[0]) if _step("robust", each) <= _FINE * _span(each)]
+        chosen += [("monotone", ranked[0]), ("robust", [*fine, ranked[1 % len(ranked)]][0])]
     chosen += [("fair", each) for each in groups[1:]]
     return {
         f"{template}_{module_name(each.name)}": _law(template, each, target, domain)
@@ -369,20 +357,27 @@ def _as_number(answer: Any, target: PredictedColumn) -> float:
     return float(target.classes.index(answer)) if target.by_name else float(answer)
 
 
+def _span(feature: Feature) -> float:
+    return 0.0 if feature.low is None or feature.high is None else feature.high - feature.low
+
+
+def _step(template: str, feature: Feature) -> float:
+    """By how much a law changes a feature at most."""
+    amount = _round((_LITTLE if template == "robust" else _MORE) * _span(feature))
+    return float(max(1, round(amount))) if feature.kind is Kind.INTEGER else amount
+
+
 def _law(template: str, feature: Feature, target: PredictedColumn, domain: str) -> str:
-    share = _LITTLE if template == "robust" else _MORE
-    amount, whole = 1.0, feature.kind is Kind.INTEGER
-    if feature.low is not None and feature.high is not None:
-        amount = _round(share * (feature.high - feature.low))
-    if whole:
-        amount = float(max(1, round(amount)))
+    # What only rises needs no tolerance: with one, no step that is smaller would matter.
+    is_number = target.tolerance > 0
     return new_law(
         template,
         feature=feature.name,
-        amount=amount,
+        amount=_step(template, feature),
         domain=domain,
-        tolerance=target.tolerance,
-        whole=whole,
+        tolerance=0.0 if template == "monotone" else target.tolerance,
+        what="prediction" if is_number else "decision",
+        whole=feature.kind is Kind.INTEGER,
         any_name=True,
         others=every_value(feature),
     )

@@ -11,7 +11,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Slot
 from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.choices import ChoiceNames
+from dokimos.laws.language.choices import ChoiceNames, ends_of
 from dokimos.laws.language.set_conditions import is_mean
 from dokimos.laws.language.syntax import (
     Expression,
@@ -28,13 +28,17 @@ MAX_RANGE = 10_000
 
 @dataclass
 class Typing:
-    """Infers types of expressions; `error` is called with every problem, `used` collects the names."""
+    """Infers types of expressions; `error` is called with every problem, `used` collects the names.
+
+    `warn` is called with what may be meant, but seldom is.
+    """
 
     types: Mapping[str, Type]
     later: Mapping[str, Position]
     outputs: set[str]
     domain: Domain | None
     error: Callable[[Position, str], None]
+    warn: Callable[[Position, str], None] = lambda *_: None
     used: set[str] = field(default_factory=set)
     #: The choices that variables hold.
     choices: Mapping[str, Feature] = field(default_factory=dict)
@@ -117,13 +121,16 @@ class Typing:
         return Type.NUMBER
 
     def choice_of(self, expression: Expression) -> Feature | None:
-        """The choice whose values an expression has; None if it is not one, or only a run can tell."""
+        """The choice or category whose values an expression has; None where only a run can tell."""
         layout = None if self.domain is None else self.domain.layout
         declared = {**self.types, **dict.fromkeys(self._bound)}
         return ChoiceNames(layout, self.choices, declared).of(expression)
 
     def _by_name(self, expression: Expression, value: Expression) -> bool:
-        """Whether a choice is compared with a string, which must then be one of its values."""
+        """Whether a choice is compared with a string, which must then be one of its values.
+
+        A record may have another value of a category, so that is a warning.
+        """
         feature = self.choice_of(expression)
         if feature is None or self.of(value) is not Type.STRING:
             return False
@@ -131,14 +138,17 @@ class Typing:
         return True
 
     def _value_name(self, value: Expression, feature: Feature) -> None:
+        is_category = feature.kind is Kind.CATEGORY
         if not isinstance(value, laws.Literal):
+            if is_category:
+                return
             message = f"{feature.name} is a choice: write the name of the value as a literal"
             self.error(value.at, message)
             return
         try:
             feature.index_of(str(value.value))
         except InputError as problem:
-            self.error(value.at, str(problem))
+            (self.warn if is_category else self.error)(value.at, str(problem))
 
     def _order(self, binary: laws.Binary) -> Type:
         sides = (binary.left, binary.right)
@@ -155,6 +165,8 @@ class Typing:
 
     def _call(self, call: laws.Call) -> Type:
         name = call.function
+        if name == laws.EVERY_VALUE:
+            return self._every(call)
         if is_mean(call, self.domain) and (self.takes_means or self.domain is not None):
             return self._mean(call)
         own = self.domain.functions.get(name) if self.domain is not None else None
@@ -177,6 +189,20 @@ class Typing:
                 self.of(argument)
             return Type.ANY
         return self._builtin(call)
+
+    def _every(self, call: laws.Call) -> Type:
+        [told] = call.arguments
+        slot = self._slot(str(told.value), told.at) if isinstance(told, laws.Literal) else None
+        if self.domain is not None and self.domain.layout is None:
+            self.error(
+                call.at, f"the domain {self.domain.name} declares no FEATURES, so no values are known"
+            )
+        if slot is not None and ends_of(slot.feature) is None:
+            message = (
+                f"{slot.feature.name} has no values that are listed; draw them with randInt or randReal"
+            )
+            self.error(call.at, message)
+        return type_of_slot(slot)
 
     def _mean(self, call: laws.Call) -> Type:
         count = len(call.arguments)
@@ -255,7 +281,7 @@ class Typing:
 
     def _fits(self, value: Expression, slot: Slot | None) -> None:
         kind, wanted = self.of(value), type_of_slot(slot)
-        if slot is not None and slot.feature.kind is Kind.CHOICE and kind is Type.STRING:
+        if slot is not None and slot.feature.values and kind is Type.STRING:
             self._value_name(value, slot.feature)
             return
         if not kind.may_be(wanted, Type.NULL) and wanted is not Type.ANY:

@@ -14,6 +14,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature
 from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.choices import decisions_of
 from dokimos.laws.language.law_layout import parse_block
 from dokimos.laws.language.set_conditions import AROUND_MEANS, is_over_all_tests, outside_means
 from dokimos.laws.language.syntax import Expression, Law, LawError, Position, Type, caret
@@ -71,7 +72,7 @@ class _Checker:
         self.problems: list[LawProblem] = []
         self.types: dict[str, Type] = {}
         self.used: set[str] = set()
-        self.choices: dict[str, Feature] = {}
+        self.choices: dict[str, Feature] = decisions_of(law, domain)
 
     def error(self, at: Position, message: str) -> None:
         self.problems.append(LawProblem(at, message))
@@ -123,6 +124,7 @@ class _Checker:
             outputs=names if not outputs_allowed else set(),
             domain=self.domain,
             error=self.error,
+            warn=self.warn,
             choices=self.choices,
             takes_means=outputs_allowed,
         )

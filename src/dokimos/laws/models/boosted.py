@@ -102,30 +102,37 @@ def read_booster(given: Any, *, names: list[str], **options: Any) -> Ensemble:
         raise NotRead(f"it is not as models of {library} known here are: {said}") from None
 
 
-def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -> Ensemble:
+def read_xgboost(
+    booster: Any, *, names: list[str], stages: int | None = None, in_place: bool = False
+) -> Ensemble:
     """The trees of a Booster of xgboost.
 
     Records are rounded to float32 and go left where they are *below* a threshold; margins are added in
     float32, the base first; of two classes, the second is decided where the probability, in float32, is
-    above ½. From which margin on that is so, and the base, are asked of the library itself. `stages` are
-    used, by default all. Raises NotRead, or what a document of another shape raises.
+    above ½. From which margin on that is so, and the base, are asked of the library itself. With dart, the
+    leaves of each tree are first multiplied by its weight, in float32; `in_place`, as estimators predict,
+    the base is added before and taken off again. `stages` are used, by default all. Raises NotRead, or what
+    a document of another shape raises.
     """
-    document = json.loads(bytes(booster.save_raw("json")))
+    document, weights = _xgboost_document(booster)
     learner = document["learner"]
     meaning = _meaning(_XGBOOST, learner["objective"]["name"], "xgboost")
     if learner["gradient_booster"]["name"] != "gbtree":
-        raise NotRead(f"the booster {learner['gradient_booster']['name']} is no plain sum of trees")
+        raise NotRead("its booster is linear, not made of trees; fit it with booster='gbtree'")
     if int(learner["learner_model_param"]["num_target"]) != 1:
         raise NotRead("it predicts several numbers for each record; fit a model for each")
     model = learner["gradient_booster"]["model"]
     last = len(model["trees"]) if stages is None else int(model["iteration_indptr"][stages])
     inputs = int(learner["learner_model_param"]["num_feature"])
     scores = max(1, int(learner["learner_model_param"]["num_class"])) + meaning.halves
-    trees = [
-        _xgboost_tree(tree, group + meaning.halves, scores, inputs)
-        for tree, group in zip(model["trees"][:last], model["tree_info"], strict=False)
-    ]
     base, half = _asked(_without_trees(document), inputs, meaning)
+    in_place = in_place and weights is not None
+    weights = np.ones(last, np.float32) if weights is None else weights
+    shifts = np.array(base if in_place else np.zeros(len(base)), dtype=np.float32)
+    trees = [
+        _xgboost_tree(tree, (shifts[group], weight), group + meaning.halves, scores, inputs)
+        for tree, weight, group in zip(model["trees"][:last], weights, model["tree_info"], strict=False)
+    ]
     return Ensemble(
         trees,
         inputs=inputs,
@@ -136,6 +143,17 @@ def read_xgboost(booster: Any, *, names: list[str], stages: int | None = None) -
         tie=meaning.tie,
         link=meaning.link,
     )
+
+
+def _xgboost_document(booster: Any) -> tuple[Any, NDArray[np.float32] | None]:
+    """The model as a document, in which it is a plain sum of trees, and the weights of trees in dart."""
+    document = json.loads(bytes(booster.save_raw("json")))
+    learner = document["learner"]
+    given = learner["gradient_booster"]
+    if given["name"] != "dart":
+        return document, None
+    learner["gradient_booster"] = {"name": "gbtree", "model": given["gbtree"]["model"]}
+    return document, np.array(given["weight_drop"], dtype=np.float32)
 
 
 def _expect_walks(
@@ -149,15 +167,18 @@ def _expect_walks(
         raise NotRead("a node of a tree comes before its parent")
 
 
-def _xgboost_tree(tree: Any, column: int, columns: int, inputs: int) -> DecisionTree:
+def _xgboost_tree(
+    tree: Any, weighed: tuple[np.float32, np.float32], column: int, columns: int, inputs: int
+) -> DecisionTree:
     if int(tree["tree_param"]["size_leaf_vector"]) > 1:
         raise NotRead("its leaves hold several numbers; fit it with multi_strategy='one_output_per_tree'")
     left = np.array(tree["left_children"], dtype=np.int64)
     right = np.array(tree["right_children"], dtype=np.int64)
     is_leaf, own = left < 0, np.arange(len(left))
+    shift, weight = weighed
     at = np.array(tree["split_conditions"], dtype=np.float32)
     value = np.zeros((len(left), columns))
-    value[:, column] = np.where(is_leaf, at, 0)
+    value[:, column] = np.where(is_leaf, ((at + shift) - shift) * weight, 0)
     feature = np.where(is_leaf, LEAF, np.array(tree["split_indices"], dtype=np.int64))
     _expect_walks(feature, left, right, inputs)
     # Of float32 numbers, those below a threshold are those up to the one before it.
@@ -313,7 +334,7 @@ def categories_of(booster: Any) -> dict[int, tuple[str, ...]]:
     """Of columns that are categories, their names in the order of their numbers. Raises NotRead."""
     library = type(booster).__module__.partition(".")[0]
     if library == "xgboost":
-        return of_xgboost(json.loads(bytes(booster.save_raw("json"))))
+        return of_xgboost(_xgboost_document(booster)[0])
     if library == "lightgbm":
         head = booster.model_to_string(num_iteration=1).split("\nTree=")[0]
         return of_lightgbm(_fields(head), booster.pandas_categorical)
@@ -405,7 +426,7 @@ def _catboost_tree(tree: Any, features: Mapping[int, Any], scores: int, before: 
 
 
 def margins_of(
-    booster: Any, hand: Callable[[Any], Any], stages: int | None = None
+    booster: Any, hand: Callable[[Any], Any], stages: int | None = None, *, in_place: bool = False
 ) -> Callable[[Any], NDArray[Any]]:
     """The margins that the library itself gives records; `hand` turns records into its input."""
     package = sys.modules.get("xgboost")
@@ -420,7 +441,11 @@ def margins_of(
         is_table = hasattr(rows, "columns")
         options = {"enable_categorical": True} if is_table else {"feature_names": booster.feature_names}
         assert package is not None  # the booster is one of its own
-        matrix, used = package.DMatrix(rows, **options), (0, stages or 0)
+        used = (0, stages or 0)
+        if in_place:
+            found = booster.inplace_predict(rows, iteration_range=used, predict_type="margin")
+            return np.asarray(found)
+        matrix = package.DMatrix(rows, **options)
         return np.asarray(booster.predict(matrix, output_margin=True, iteration_range=used))
 
     return margins

@@ -190,7 +190,7 @@ def _with_ml(model: Model, content: bytes, domain: Domain | None) -> Model:
     if isinstance(made, Ensemble):
         if layout is not None and made.inputs < layout.width:
             made = made.changed(inputs=layout.width)
-        return replace(model, made_of=made, original=model.predict)
+        return replace(model, made_of=made, original=model.answers)
     known = model.class_scores
     scores_of = None if known is None else replace(known, labels=labels)
     return replace(model, made_of=made, class_scores=scores_of)
@@ -217,7 +217,8 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         return catboost_model(content, domain, name=name, form="json")
     ensemble = read_trees(content, name=name)
     own = (domain is not None and domain.decide is not None) or len(ensemble.base) == 1
-    decide = decision_of(domain) if own else ensemble.decide
+    of_domain = decision_of(domain)
+    decide = of_domain if own else lambda scores: of_domain(ensemble.decide(scores))
     has_code = domain is not None and domain.encode is not None  # which gives the columns, in their order
     columns = EVERY if has_code else plain_columns(ensemble.names, domain, name=name)
     if columns is None:

@@ -132,7 +132,7 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         )
     try:
         if steps:
-            return replace(model, made_of=_behind(given, hand, domain), original=model.scores)
+            return replace(model, made_of=_behind(given, hand, domain), original=model.answers)
         trees, stages = _trees(given, booster)
         placed = _of_categories(given, trees, booster, hand, domain)
     except Damaged as problem:
@@ -140,9 +140,10 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
     except NotRead as reason:
         return replace(model, unread=str(reason))
     if placed is not None:
-        margins = None if booster is None else margins_of(booster, hand, stages)
-        own = model.predict if booster is not None else model.scores
-        return replace(model, made_of=placed, original=own, margins=margins)
+        margins = (
+            None if booster is None else margins_of(booster, hand, stages, in_place=booster is not given)
+        )
+        return replace(model, made_of=placed, original=model.answers, margins=margins)
     columns = plain_columns(trees.names, domain, name=model.name)
     if columns is None:
         return replace(model, unread="one of its columns holds strings; encode them in a Pipeline")
@@ -150,8 +151,10 @@ def _with_trees(model: Model, given: Any, hand: Callable[[Rows], Any], domain: D
         model,
         scores=native_predict(trees, columns, model.scores) if booster is None else model.scores,
         made_of=placed_trees(trees, columns, domain),
-        original=model.predict if booster is not None else model.scores,
-        margins=None if booster is None else margins_of(booster, hand, stages),
+        original=model.answers,
+        margins=None
+        if booster is None
+        else margins_of(booster, hand, stages, in_place=booster is not given),
     )
 
 
@@ -249,7 +252,7 @@ def _trees(given: Any, booster: Any) -> tuple[Ensemble, int | None]:
         trees, stages = read_booster(booster, names=names), None
     else:
         stages = given.best_iteration + 1 if getattr(given, "early_stopping_rounds", None) else None
-        trees = read_booster(booster, names=names, stages=stages)
+        trees = read_booster(booster, names=names, stages=stages, in_place=booster is not given)
     classes = np.asarray(getattr(given, "classes_", ())).tolist() if len(trees.base) > 1 else []
     return (trees if classes in ([], list(range(len(classes)))) else trees.changed(classes=classes)), stages
 

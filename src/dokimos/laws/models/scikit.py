@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dokimos.laws.models.category_splits import CategorySplit, with_splits
 from dokimos.laws.models.estimators import Columns, fitted_names
+from dokimos.laws.models.layers import layers_of
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
 
 _MOST = np.finfo(np.float64).max
@@ -219,6 +220,96 @@ def _isolating(estimator: Any) -> Ensemble:
     )
 
 
+#: How much of what a sum of shares may grow to is lost at each addition, theirs and ours together.
+_LOST = 2.0**-50
+
+
+def _voting(estimator: Any) -> Ensemble:
+    """A vote of trees and forests: of their shares, or of single trees that each name a class."""
+    weights = np.ravel(
+        [1.0] * len(estimator.estimators_) if estimator.weights is None else _weights(estimator)
+    )
+    if estimator.voting == "soft":
+        parts = [np.eye(len(estimator.classes_)) * weight for weight in weights / weights.sum()]
+        return _of_shares(estimator, estimator.estimators_, parts, np.zeros(len(estimator.classes_)))
+    if not all(hasattr(each, "tree_") for each in estimator.estimators_):
+        raise NotRead("its members vote by class, not by shares; fit it with voting='soft'")
+    trees = []
+    for member, weight in zip(estimator.estimators_, weights.tolist(), strict=True):
+        made = _tree(member.tree_)
+        decided = np.asarray(member.classes_)[made.value.argmax(axis=1)]
+        trees.append(replace(made, value=np.eye(len(estimator.classes_))[decided] * weight))
+    return Ensemble(
+        trees,
+        base=np.zeros(len(estimator.classes_)),
+        single=True,
+        takes_missing=_allows_nan(estimator.estimators_[0]),
+        **_head(estimator),
+    )
+
+
+def _weights(estimator: Any) -> list[float]:
+    members = zip(estimator.estimators, estimator.weights, strict=True)
+    return [float(weight) for (_, member), weight in members if not isinstance(member, str)]
+
+
+def _stacked(estimator: Any) -> Ensemble:
+    """A stack of trees and forests, of whose shares a linear model makes the scores."""
+    last, classes = estimator.final_estimator_, len(estimator.classes_)
+    if estimator.passthrough or set(estimator.stack_method_) != {"predict_proba"}:
+        raise NotRead("it stacks more than shares; leave out `passthrough` and `stack_method`")
+    (coef, bias), *more = layers_of(last)
+    if more or np.asarray(last.classes_).tolist() != list(range(classes)):
+        raise NotRead("its last model is not linear, or does not decide among all classes")
+    parts = np.split(coef, len(estimator.estimators_), axis=1)
+    if classes == 2:  # the shares of the first class are left out
+        parts = [np.hstack([np.zeros_like(each), each]) for each in parts]
+    return _of_shares(estimator, estimator.estimators_, parts, bias)
+
+
+def _of_shares(
+    estimator: Any, members: list[Any], parts: list[NDArray[np.float64]], base: NDArray[np.float64]
+) -> Ensemble:
+    """Trees that add up to base + Σ parts · shares of a member.
+
+    The estimator adds in another order, so the two may differ: with shares up to 1, no sum is larger than
+    S = |base| + Σ |parts|, and N additions and as many roundings of leaves lose at most N·S·2⁻⁵² on either
+    side. A class that it decides has a score at most twice that below the largest: the `tie`.
+    """
+    read = []
+    for member in members:
+        if READERS.get(type(member).__name__) not in (_plain, _bagged):
+            raise NotRead(
+                f"its member {type(member).__name__} gives probabilities that are no shares of trees; "
+                "leave it out, or prove a law of it alone"
+            )
+        found = read_scikit(member)
+        if found.classes or len(found.base) != len(parts[0].T):
+            raise NotRead("one of its members does not know all classes")
+        read.append(found)
+    trees = [
+        replace(tree, value=tree.value @ part.T / found.divide)
+        for found, part in zip(read, parts, strict=True)
+        for tree in found.trees
+    ]
+    size = np.abs(base) + sum(np.abs(part).sum(axis=1) for part in parts)
+    return Ensemble(
+        trees,
+        base=base,
+        single=True,
+        takes_missing=all(each.takes_missing for each in read),
+        tie=float(_LOST * (len(trees) + 16 * len(parts) * len(base)) * max(size.max(), 2.0**-100)),
+        **_head(estimator),
+    )
+
+
+def _several(estimator: Any) -> Ensemble:
+    raise NotRead(
+        "it averages, or takes the median of, numbers that its members add up each for itself; prove laws "
+        "of its members: an average of models that never fall never falls"
+    )
+
+
 #: What reads the models of each class.
 READERS: Mapping[str, Callable[[Any], Ensemble]] = {
     **dict.fromkeys(
@@ -232,6 +323,9 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
     **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), _boosted),
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _hist),
     **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagged),
+    **dict.fromkeys(("VotingRegressor", "StackingRegressor", "AdaBoostRegressor"), _several),
+    "VotingClassifier": _voting,
+    "StackingClassifier": _stacked,
     "AdaBoostClassifier": _adaptive,
     "IsolationForest": _isolating,
 }
@@ -240,6 +334,8 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
 def _head(estimator: Any) -> dict[str, Any]:
     """The inputs of an estimator, their names, and its classes; none if each is its own index."""
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    if len(classes) == 1:
+        raise NotRead(f"it was fitted on a single class, {classes[0]}")
     is_index = all(type(each) is int for each in classes) and classes == list(range(len(classes)))
     return {
         "inputs": int(estimator.n_features_in_),

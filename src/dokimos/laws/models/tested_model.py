@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
+from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.trees import Ensemble
 
@@ -20,6 +21,7 @@ Rows = NDArray[Any]
 
 #: How far the sum of a row of probabilities may be from 1: they are computed in single precision.
 _CLOSE = 1e-3
+_HOW = "say in the domain how to decide"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class ClassScores:
         return found
 
     def _column(self, wanted: Any, names: Sequence[str], width: int) -> int:
+        if wanted not in self.labels and type(wanted) is int and 0 <= wanted < len(names):
+            wanted = names[wanted] if names[wanted] in self.labels else wanted
         if wanted in self.labels:
             return self.labels.index(wanted)
         if isinstance(wanted, str) and wanted in names and names.index(wanted) < width:
@@ -141,6 +145,10 @@ class Model:
             self.source is None or hasattr(self.source, "state_dict")
         )
 
+    def answers(self, records: Rows) -> NDArray[Any]:
+        """What it says of each record itself, before a domain decides: a label, a number, or a class."""
+        return largest(np.asarray(self.scores(records)))
+
     @property
     def classes(self) -> ClassScores:
         """Its numbers for each class: by default, its output for each record."""
@@ -184,25 +192,52 @@ def encoded(function: Callable[[Rows], Any], encode: Callable[[Rows], Rows]) -> 
 def decision_of(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """The function that turns scores into decisions: the domain's `decide`, or the index of the largest.
 
-    Where the domain declares CLASSES, and has no `decide`, a number that is none of them raises InputError.
+    Where the domain declares CLASSES, and has no `decide`, the name of one is its index (`decided_labels`),
+    and a number that is none of them raises InputError.
     """
     if domain is None or (domain.decide is None and len(domain.classes) < 2):
         return largest
-    return domain.decide or (lambda scores: _among_classes(largest(scores), domain))
+    if domain.decide is not None:
+        return domain.decide
+
+    def decide(scores: NDArray[Any]) -> NDArray[Any]:
+        decisions = largest(scores)
+        return decisions if scores.size > len(scores) else _among_classes(decisions, domain)
+
+    return decide
 
 
 def _among_classes(decisions: NDArray[Any], domain: Domain) -> NDArray[Any]:
     if decisions.dtype.kind != "f":
-        return decisions
+        return np.array(decided_labels(decisions.tolist(), domain))
     between = decisions[np.isfinite(decisions) & (np.floor(decisions) != decisions)]
     if len(between) == 0:
         return decisions
     kind = "probability" if ((between > 0) & (between < 1)).all() else "score"
     raise InputError(
         f"Domain {domain.name}: the model gives one number for each record, such as {between[0]:g}: a "
-        f"{kind}, not one of its {len(domain.classes)} CLASSES; say in the domain how to decide, for "
-        "example `decide = above(0.5)`, with `from dokimos.laws import above`."
+        f"{kind}, not one of its {len(domain.classes)} CLASSES; {_HOW}, for example `decide = above(0.5)`, "
+        "with `from dokimos.laws import above`."
     )
+
+
+def decided_labels(labels: Sequence[Any], domain: Domain | None) -> list[Any]:
+    """The decisions that a model's labels stand for: their places among CLASSES, where they are names.
+
+    So it is unless the domain decides by its own code. Raises InputError for a name that is none of them,
+    and for an integer that is the name of one and the place of another.
+    """
+    if domain is None or domain.decide is not None or len(domain.classes) < 2:
+        return list(labels)
+    places = {name: place for place, name in enumerate(domain.classes)}
+    for each in dict.fromkeys(labels):
+        about = f"Domain {domain.name}: the model answers {each!r}, which is"
+        if isinstance(each, str) and each not in places:
+            hint = did_you_mean(each, places)
+            raise InputError(f"{about} not one of its CLASSES, {', '.join(domain.classes[:10])}{hint}.")
+        if type(each) is int and places.get(str(each), each) != each:
+            raise InputError(f"{about} the name of one of its CLASSES and the place of another; {_HOW}.")
+    return [places[each] if isinstance(each, str) else each for each in labels]
 
 
 def as_numbers(records: Rows, name: str) -> NDArray[np.float32]:

@@ -27,7 +27,7 @@ from dokimos.laws.models.same_decisions import (
     expect_same_decisions,
     random_cases,
 )
-from dokimos.laws.models.tested_model import Model, largest
+from dokimos.laws.models.tested_model import Model, decided_labels, largest
 from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.proving.copies import CopiesOfNetwork
 from dokimos.laws.proving.expressions import Unread
@@ -107,7 +107,7 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         if plan.domain.decide is not None:
             raise Unread("what `decide` makes of the sum of trees is tested, not proven")
         is_number = len(made_of.base) == 1
-        classes: Sequence[Any] = made_of.classes or range(len(made_of.base))
+        classes = decided_labels(made_of.classes, plan.domain) or range(len(made_of.base))
         question = translate(plan, None if is_number else classes, reals=Grid.DOUBLE)
         data = data_of(plan.domain)
         asked = TreeQuestion(question, made_of)
@@ -134,7 +134,7 @@ def _state_network(plan: LawPlan, model: Model, content: bytes) -> StatedLaw:
             raise Unread("what is above a threshold is proven of one number, of a probability only at 0.5")
         content, link, outputs = thresholded(content, 0.0 if link else decide.threshold), "", 2
     given = () if model.class_scores is None else model.class_scores.labels
-    labels = tuple(given) if len(given) == outputs else tuple(range(outputs))
+    labels = tuple(decided_labels(given, plan.domain) if len(given) == outputs else range(outputs))
     question = translate(plan, None if outputs == 1 else labels)
     if link and outputs == 1:
         question = replace(question, forbidden=tuple(of_scores(e, link) for e in question.forbidden))

@@ -22,7 +22,9 @@ from dokimos.core.typed_values import convert
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.law_sources import DomainSource, LawSource, law_domain, laws_in
 from dokimos.laws.models.lookup import as_domain_model
+from dokimos.laws.models.trees import Ensemble
 from dokimos.laws.repair.repair import Repair, RepairedModel, RepairSettings, RepairSteps
+from dokimos.laws.repair.tree_repair import TreeRepair
 
 FORMAT = "dokimos-unfinished-repair"
 
@@ -109,7 +111,8 @@ def repair_of(laws: LawSource, model: Any, domain: DomainSource | None, settings
         )
     found = with_table(first)
     own = as_domain_model(model, found)
-    return Repair([law for _, law in parsed], found, own, settings=settings.verify)
+    made = TreeRepair if isinstance(own.made_of, Ensemble) else Repair
+    return made([law for _, law in parsed], found, own, settings=settings.verify)
 
 
 def run_seeds(

@@ -28,7 +28,8 @@ class ModelMeasures:
 
     `accuracy` is the share of rows on which it predicts the label, None without labels, or where the old
     network may have been trained on these rows; `agreement` is the share on which it decides as the old
-    model does. `violations` of `cases` drawn from these rows, and of as many from the ranges, violate a
+    model does; for predictions that are no whole numbers, both are the share of the variance that is
+    explained. `violations` of `cases` drawn from these rows, and of as many from the ranges, violate a
     law. `effect` is the share of rows on which the decision changes when a feature that the laws are about
     goes from one end of its range to the other, the mean over these features. `answers` has the answer of
     `law verify` for each law.
@@ -91,14 +92,20 @@ def measure(
         answers = tuple(each.answer for each in decided)
     labels = held.labels
     return ModelMeasures(
-        accuracy=None if labels is None else float(np.mean(decisions == labels)),
-        agreement=float(np.mean(decisions == old.predict(held.rows))),
+        accuracy=None if labels is None else _alike(decisions, labels),
+        agreement=_alike(decisions, old.predict(held.rows)),
         violations=counts["test"],
         range_violations=counts["range"],
         cases=cases,
         effect=_effect(model, held),
         answers=answers,
     )
+
+
+def _alike(decisions: NDArray[Any], wanted: NDArray[Any]) -> float:
+    if np.asarray(wanted).dtype.kind != "f" or (np.floor(wanted) == wanted).all():
+        return float(np.mean(decisions == wanted))
+    return float(1 - ((decisions - wanted) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum())
 
 
 def _effect(model: Model, held: HeldOut) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -21,14 +22,17 @@ from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.layers import shaped_like, without_link
 from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.same_decisions import are_close, expect_same_decisions, random_cases
 from dokimos.laws.models.tested_model import Model
+from dokimos.laws.models.trees import Ensemble, write_trees
 from dokimos.laws.proving.case_tables import CaseTables
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser, read_layers
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.proving.stated_laws import planned, state_law
+from dokimos.laws.proving.tree_questions import TreeQuestion
 from dokimos.laws.repair.measures import HeldOut, ModelMeasures, measure
 from dokimos.laws.repair.repair_task import (
     RepairTask,
@@ -50,7 +54,8 @@ _DRAWN, _KEPT = 4096, 256
 class RepairSettings:
     """How to repair a network, and how long `law verify` may take for each law afterwards."""
 
-    way: RepairWay = RepairWay.CERTIFIED
+    #: None for the usual one of the kind of model.
+    way: RepairWay | None = None
     epochs: int = 60
     seed: int = 0
     verify: VerifySettings = field(default_factory=lambda: VerifySettings(seconds=20.0))
@@ -62,12 +67,15 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class RepairedModel:
-    """A repaired network as the content of an ONNX file, and how it and the old one perform."""
+    """A repaired model as the content of its file, ONNX or trees, and how it and the old one perform."""
 
     content: bytes
     before: ModelMeasures
     after: ModelMeasures
     seed: int
+    way: RepairWay
+    #: The same as a fitted estimator of scikit-learn, if such a network was given.
+    estimator: Any = None
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights as torch has them, for a Sequential of as many Linear layers with ReLUs between."""
@@ -99,6 +107,16 @@ class Repair:
     Raises InputError if a law cannot be repaired, with the reason.
     """
 
+    #: What the question about the model is.
+    closes: type[NetworkCloser | TreeQuestion] = NetworkCloser
+    #: The ways to repair it, the usual one first.
+    ways: tuple[RepairWay, ...] = (RepairWay.CERTIFIED, RepairWay.CASES, RepairWay.WEIGHTS)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The suffixes of files that the repaired model can be written to."""
+        return (".onnx", ".pkl") if hasattr(self._model.source, "coefs_") else (".onnx",)
+
     def __init__(
         self, laws: Sequence[Law], domain: Domain, model: Model, *, settings: VerifySettings
     ) -> None:
@@ -118,45 +136,44 @@ class Repair:
         self._low, self._high = _ends(layout)
         given = call_domain(domain.inputs, domain, "inputs")
         self.rows = as_records(given, layout, domain.name).astype(np.float64)
-        gaps = np.argwhere(~np.isfinite(self.rows))
-        if len(gaps):
-            row, column = gaps[0].tolist()
-            raise InputError(
-                f"Domain {domain.name}: row {row} (0-based) of `inputs` has no "
-                f"{layout.at(column).feature.name}, and a network has no scores then; leave such rows out."
-            )
+        self._expect_complete()
         self._unseen = _unseen(domain, len(self.rows))
         self._labels = (
             None if domain.labels is None else np.asarray(call_domain(domain.labels, domain, "labels"))
         )
 
-    def _stated(self) -> tuple[list[LawQuestion], NetworkCloser]:
+    def _expect_complete(self) -> None:
+        gaps, layout = np.argwhere(~np.isfinite(self.rows)), self._domain.layout
+        if len(gaps) and layout is not None:
+            row, column = gaps[0].tolist()
+            raise InputError(
+                f"Domain {self._domain.name}: row {row} (0-based) of `inputs` has no "
+                f"{layout.at(column).feature.name}, and a network has no scores then; leave such rows out."
+            )
+
+    def _stated(self) -> tuple[list[LawQuestion], NetworkCloser | TreeQuestion]:
         questions = []
-        closer: NetworkCloser | None = None
+        closer: NetworkCloser | TreeQuestion | None = None
         for law in self._laws:
             plan = planned(law, self._domain, constrained=self._settings.constrained, allow_code=True)
             try:
                 stated = state_law(plan, self._model)
             except Refusal as refusal:
                 raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
-            if not isinstance(stated.closer, NetworkCloser):
-                raise InputError(f"{self._model.name}: not a network; only networks can be repaired.")
-            if stated.question.is_of_numbers:
-                raise InputError(
-                    f"{law.name}: cannot be repaired: it compares numbers, and repair is for decisions."
-                )
+            if not isinstance(stated.closer, self.closes):
+                raise InputError(f"{self._model.name}: only networks and trees can be repaired.")
+            if stated.question.is_of_numbers and self.closes is NetworkCloser:
+                raise InputError(f"{law.name}: cannot be repaired: it compares numbers, not decisions.")
             questions.append(stated.question)
             closer = stated.closer
         if closer is None:
-            raise InputError("Give at least one law to repair the network for.")
+            raise InputError("Give at least one law to repair the model for.")
         return questions, closer
 
     def key(self, settings: RepairSettings) -> str:
         """A hash of everything that the outcome depends on, apart from the seed."""
         domain, model = self._domain, self._model
-        if not model.is_network:
-            raise InputError(f"{model.name}: not a network; only networks can be repaired.")
-        assert domain.layout is not None and isinstance(model.made_of, bytes)  # a network was stated
+        assert domain.layout is not None and model.made_of is not None  # the laws were stated
         own = Path(domain.place) if domain.place and Path(domain.place).is_file() else None
         labels = None if self._labels is None else self._labels.tolist()
         parts = (
@@ -164,12 +181,19 @@ class Repair:
             [law.text for law in self._laws],
             [domain.name, domain.classes, domain.constraints, domain.layout.features],
             None if own is None else sha256(read_whole(own)).hexdigest(),
-            [sha256(model.made_of).hexdigest(), model.sha256],
+            [sha256(_content(model.made_of)).hexdigest(), model.sha256],
             [self.rows.shape, sha256(self.rows.tobytes()).hexdigest(), labels],
             None if self._unseen is None else self._unseen.tolist(),
-            replace(settings, seed=0),
+            replace(settings, seed=0, way=self.way(settings)),
         )
         return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+    def way(self, settings: RepairSettings) -> RepairWay:
+        """In which way the settings ask for a repair of this kind of model. Raises InputError."""
+        if settings.way is None or settings.way in self.ways:
+            return settings.way or self.ways[0]
+        known = ", ".join(each.value for each in self.ways)
+        raise InputError(f"{self._model.name}: is not repaired by {settings.way.value}; give {known}.")
 
     def run(
         self,
@@ -205,17 +229,40 @@ class Repair:
         self._old_answers = before.answers
         after = known.after
         if after is None:
-            new = onnx_model(content, self._domain, name=f"the repaired {self._domain.name}")
-            after = self._measured(new, kept, settings, None)
+            after = self._measured(self._loaded(content), kept, settings, None)
             keep(replace(known, after=after))
-        return RepairedModel(content, before, after, settings.seed)
+        return RepairedModel(
+            content, before, after, settings.seed, self.way(settings), self._fitted(content)
+        )
+
+    def _fitted(self, content: bytes) -> Any:
+        """The repaired network as a copy of the estimator of scikit-learn that was given, if it is one."""
+        given = self._model.source
+        if not hasattr(given, "coefs_"):
+            return None
+        made = copy.deepcopy(given)
+        layers = read_layers(without_link(content)[0], name="the repaired network")[1]
+        weights, biases = [layer.weights.T for layer in layers], [layer.biases for layer in layers]
+        if made.n_outputs_ == 1 and len(biases[-1]) == 2:  # of two classes, it has the lead of the second
+            weights[-1], biases[-1] = np.diff(weights[-1], axis=1), np.diff(biases[-1])
+        made.coefs_, made.intercepts_ = weights, biases
+        made.hidden_layer_sizes = tuple(len(each) for each in biases[:-1])
+        made.activation, made.n_layers_ = "relu", len(weights) + 1
+        return made
+
+    def _loaded(self, content: bytes) -> Model:
+        """What is measured and decided: the estimator where there is one, otherwise the file."""
+        name, fitted = f"the repaired {self._domain.name}", self._fitted(content)
+        if fitted is not None:
+            return object_model(fitted, self._domain, name=name)
+        return onnx_model(content, self._domain, name=name)
 
     def _trained(self, settings: RepairSettings, rows: Floats) -> bytes:
         """The content of the file of the repaired network."""
         rng = np.random.default_rng(settings.seed)
         network = repaired(
             self.task(rows),
-            settings.way,
+            self.way(settings),
             epochs=settings.epochs,
             seed=settings.seed,
             find=lambda now: self._pairs(now, rows, rng),
@@ -250,6 +297,7 @@ class Repair:
 
     def task(self, rows: Floats) -> RepairTask:
         """The training task: keep the answers on these rows."""
+        assert isinstance(self._closer, NetworkCloser)  # as this class is for networks
         layers = tuple((layer.weights, layer.biases) for layer in self._closer.reach.layers)
         return RepairTask(layers, rows, self._low, self._high, self._requirements)
 
@@ -291,6 +339,10 @@ def _unseen(domain: Domain, size: int) -> NDArray[np.int64] | None:
             f"Domain {domain.name}: unseen() must list rows of `inputs`, by numbers from 0 to {size - 1}."
         )
     return given.astype(np.int64)
+
+
+def _content(made_of: Ensemble | bytes) -> bytes:
+    return made_of if isinstance(made_of, bytes) else write_trees(made_of)
 
 
 def _version(package: str) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.zones import ForbiddenDecisions
+from dokimos.checker.lemmas.zones import Sign
+from dokimos.checker.trees.leaves import ForbiddenScores
 from dokimos.core.plugins import packages_missing
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.expressions import Refusal
@@ -60,7 +61,9 @@ def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
     if len(question.records) < 2:
         raise Refusal(f"{question.law}: the law is about one record, not about how scores change")
     for forbidden in question.forbidden:
-        assert isinstance(forbidden, ForbiddenDecisions)  # laws on numbers are refused before
+        if isinstance(forbidden, ForbiddenScores):
+            yield from _of_numbers(question, forbidden)
+            continue
         moved = False
         for r, s in combinations(range(len(question.records)), 2):
             a, b = forbidden.classes[r], forbidden.classes[s]
@@ -70,6 +73,16 @@ def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
                     yield SlopeRequirement(a, b, column, sign)
         if not moved:
             raise Refusal(f"{question.law}: the law forbids a decision whatever the other records get")
+
+
+def _of_numbers(question: LawQuestion, forbidden: ForbiddenScores) -> Iterator[SlopeRequirement]:
+    """What is asked of a number, as if it were the lead of class 1: not to fall where it is forbidden."""
+    for part in forbidden.parts:
+        ends = {factor: record for record, _, factor in part.scores}
+        if len(part.scores) != 2 or sum(ends) != 0 or part.sign not in (Sign.BELOW, Sign.AT_MOST):
+            raise Refusal(f"{question.law}: the law compares more than two predictions")
+        for column, sign in _moved(question, ends[min(ends)], ends[max(ends)]):
+            yield SlopeRequirement(1, 0, column, sign)
 
 
 def _moved(question: LawQuestion, r: int, s: int) -> Sequence[tuple[int, int]]:
@@ -162,6 +175,8 @@ class RepairWay(Enum):
     CERTIFIED = "certified"
     CASES = "cases"
     WEIGHTS = "weights"
+    #: Of trees: the values of leaves.
+    LEAVES = "leaves"
 
 
 @dataclass(frozen=True)
@@ -225,7 +240,7 @@ class _Training:
         self._low = self._tensor((task.low - self._mean) / self._spread)
         self._high = self._tensor((task.high - self._mean) / self._spread)
         self._classes = len(task.layers[-1][1])
-        self._directions = _directions(task.requirements) if way is RepairWay.WEIGHTS else {}
+        self._directions = directions(task.requirements) if way is RepairWay.WEIGHTS else {}
         self._parameters = self._fresh() if way is RepairWay.WEIGHTS else self._old()
         for each in self._parameters:
             each.requires_grad_(True)
@@ -366,7 +381,7 @@ class _Training:
         return ScoredNetwork(tuple(made), part)
 
 
-def _directions(requirements: Sequence[SlopeRequirement]) -> dict[int, int]:
+def directions(requirements: Sequence[SlopeRequirement]) -> dict[int, int]:
     """For each column with a requirement, whether it must raise or lower the class. Raises Refusal."""
     found: dict[int, int] = {}
     for each in requirements:

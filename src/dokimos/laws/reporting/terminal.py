@@ -202,12 +202,12 @@ _NO_ACCURACY = (
 )
 
 
-def repair_table(made: Sequence[RepairedModel], way: str) -> str:
-    """Markdown with two lines for each seed: the original network, and the repaired one."""
+def repair_table(made: Sequence[RepairedModel]) -> str:
+    """Markdown with two lines for each seed: the original model, and the repaired one."""
     lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
     for each in made:
         lines.append(_line("as it was", each.seed, each.before))
-        lines.append(_line(way, each.seed, each.after))
+        lines.append(_line(each.way.value, each.seed, each.after))
     if all(each.after.accuracy is None for each in made):
         lines += ["", _NO_ACCURACY]
     return "\n".join(lines) + "\n"
