@@ -84,6 +84,10 @@ def enclosures(
 
 def in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
     """The enclosure that outward-rounded float64 gives; None if a tensor has an infinite end."""
+    return network.once(("in float64 at", tuple(point)), lambda: _in_float64(network, point))
+
+
+def _in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
     tensors = enclose(network, point, point)
     if not all(np.isfinite(end).all() for x in tensors.values() for end in (x.lower, x.upper)):
         return None
@@ -110,7 +114,17 @@ def evaluate(
         raise InputError(
             f"The point has {given} coordinates, but the network takes {taken}; give one for each."
         )
-    values = [Fraction(coordinate) for coordinate in point]
+    values = tuple(Fraction(coordinate) for coordinate in point)
+    return network.once(
+        ("outputs at", values, relative_width, max_bits),
+        lambda: _evaluated(network, values, relative_width, max_bits),
+    )
+
+
+def _evaluated(
+    network: Network, values: Sequence[Fraction], relative_width: Fraction, max_bits: int
+) -> Enclosure:
+    """The outputs at a point, from the rationals on."""
     operators = {node.op for node in network.nodes}
     exact: dict[str, rational.RationalTensor] = {}
     if operators <= set(rational.TABLE) or operators & _JUMPS:

@@ -434,6 +434,21 @@ def rounding_bounds(
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
 
 
+def rounded_outputs(
+    network: Network,
+    lower: Sequence[Fraction],
+    upper: Sequence[Fraction],
+    *,
+    ulps: int = 8,
+    float64: bool = False,
+) -> Rounded:
+    """What `rounding_bounds` says of the outputs; computed once for a proof and its cross-check."""
+    return network.once(
+        ("rounded outputs", tuple(lower), tuple(upper), ulps, float64),
+        lambda: rounding_bounds(network, lower, upper, ulps=ulps, float64=float64)[network.output],
+    )
+
+
 def refuse_float64(network: Network) -> None:
     """Raise UnsupportedOp for a float64 network: what is proven of rounding is for float32 only."""
     if network.dtype == np.float64:
