@@ -22,11 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, InvalidProof, about
-from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounded_outputs
-from dokimos.runtimes.sessions import (
+from dokimos.engine.runtimes.sessions import (
     CannotRun,
     OnnxReference,
     OnnxRuntime,
@@ -35,6 +31,10 @@ from dokimos.runtimes.sessions import (
     nearest_float,
     nearest_point,
 )
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounded_outputs
 from dokimos.suites.instance import Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
