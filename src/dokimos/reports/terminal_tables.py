@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -21,8 +22,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dokimos.core.readable import printable, seconds
-from dokimos.judging.bulk import WatchedCampaign
-from dokimos.reports.findings import RunOutcome
+
+if TYPE_CHECKING:
+    from dokimos.judging.bulk import WatchedCampaign
+    from dokimos.reports.findings import RunOutcome
 
 #: The extra width of a column, and of the table's edges, with a frame and without one.
 _FRAMED, _PLAIN = (3, 1), (2, -2)
@@ -181,6 +184,8 @@ class WatchRow:
 
 def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
     """One row for each verifier, in the order of the campaign."""
+    from dokimos.reports.findings import RunOutcome
+
     glance = seen.glance
     outcomes = Counter((j.record.verifier, RunOutcome.of(j.verdict)) for j in seen.judgements)
     rows = []
@@ -200,6 +205,8 @@ def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
 
 def wrong_line(rows: Sequence[WatchRow]) -> str:
     """How many answers are wrong so far, and whose."""
+    from dokimos.reports.findings import RunOutcome
+
     wrong = [
         f"{row.verifier} {row.outcomes[RunOutcome.WRONG]}" for row in rows if row.outcomes[RunOutcome.WRONG]
     ]
@@ -208,6 +215,8 @@ def wrong_line(rows: Sequence[WatchRow]) -> str:
 
 def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
     """Everything shown at one moment."""
+    from dokimos.reports.findings import RunOutcome
+
     glance = seen.glance
     rows = watch_rows(seen)
     line = Text.assemble((title, "bold"), f": {glance.in_words}")
@@ -231,6 +240,8 @@ def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
 
 
 def _table(rows: Sequence[WatchRow]) -> Table:
+    from dokimos.reports.findings import RunOutcome
+
     table = Table()
     table.add_column("verifier", overflow="fold")
     for name in ("done", "to go", *(outcome.value for outcome in RunOutcome), "mean s"):
