@@ -7,21 +7,17 @@ operator tables need not know about opsets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-T = TypeVar("T")
 Shape = tuple[int, ...]
 _FLOAT32 = np.dtype(np.float32)
-#: So many answers are kept for each network: for the points that a proof and its cross-check share.
-_ANSWERS = 16
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
 
 #: Every operator that an operator table must know, with its inputs and attributes.
@@ -101,9 +97,11 @@ class Node:
         return float(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     """A function from one tensor to one tensor: nodes in topological order over named tensors.
+
+    Two of them are equal only if they are the same object: what has been found of one is kept by it.
 
     `constants` are the arrays of the file, read-only (integers have become attributes); `shapes` gives the
     shape of every tensor, the batch dimension fixed to 1; `dtype` is the type of all tensors, float32 or
@@ -124,23 +122,6 @@ class Network:
                 object.__setattr__(self, "dtype", array.dtype)
         object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
         object.__setattr__(self, "shapes", MappingProxyType(dict(self.shapes)))
-
-    @cached_property
-    def _found(self) -> dict[Hashable, Any]:
-        """The last answers to questions about this network; not a field, so that `replace` leaves it."""
-        return {}
-
-    def once(self, question: Hashable, answer: Callable[[], T]) -> T:
-        """What `answer` returns, or has returned for the same question; the last few are kept.
-
-        The question names all that the answer depends on, but for the network.
-        """
-        if question not in self._found:
-            if len(self._found) >= _ANSWERS:
-                del self._found[next(iter(self._found))]
-            self._found[question] = answer()
-        found: T = self._found[question]
-        return found
 
     @property
     def input_shape(self) -> Shape:

@@ -53,7 +53,7 @@ def output_errors(problem: Problem) -> LowerBound:
 
     @cache
     def errors(box: Box) -> list[float]:
-        found = rounded_outputs(network, box.lower, box.upper, ulps=problem.ulps)
+        found = rounded_outputs(network, box.lower, box.upper, problem.ulps)
         return [float(bound) for bound in found.error.reshape(-1)]
 
     def error(constraint: Linear, box: Box) -> Fraction:

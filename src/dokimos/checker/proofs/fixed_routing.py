@@ -78,10 +78,8 @@ class Form:
 
 def _reach(rows: Floats) -> Floats:
     """Σ |rows[j]|, j >= 1, rounded up."""
-    total = np.zeros(rows.shape[1:])
-    for row in rows[1:]:
-        total += abs(row)
-    return total * (1.0 + 4.0 * gamma(len(rows) + 1))
+    bound: Floats = sum(map(abs, rows[1:]), np.zeros(rows.shape[1:])) * (1.0 + 4.0 * gamma(len(rows) + 1))
+    return bound
 
 
 def _form(rows: Floats, rest: Floats, error: Floats) -> Form:

@@ -345,7 +345,7 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
             raise InputError(
                 f"the property has {len(point)} inputs, but the network has {network.input_size}"
             )
-        rounded = rounded_outputs(network, point, point, ulps=ulps, float64=double)
+        rounded = rounded_outputs(network, point, point, ulps, double)
         if not np.isfinite([rounded.error, rounded.lower, rounded.upper]).all():
             continue
         lower, upper, error = (

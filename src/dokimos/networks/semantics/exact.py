@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,6 @@ def enclosures(
 
 def in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
     """The enclosure that outward-rounded float64 gives; None if a tensor has an infinite end."""
-    return network.once(("in float64 at", tuple(point)), lambda: _in_float64(network, point))
-
-
-def _in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
     tensors = enclose(network, point, point)
     if not all(np.isfinite(end).all() for x in tensors.values() for end in (x.lower, x.upper)):
         return None
@@ -115,24 +112,20 @@ def evaluate(
             f"The point has {given} coordinates, but the network takes {taken}; give one for each."
         )
     values = tuple(Fraction(coordinate) for coordinate in point)
-    return network.once(
-        ("outputs at", values, relative_width, max_bits),
-        lambda: _evaluated(network, values, relative_width, max_bits),
-    )
+    return _evaluated(network, values, relative_width, max_bits)
 
 
-def _evaluated(
-    network: Network, values: Sequence[Fraction], relative_width: Fraction, max_bits: int
-) -> Enclosure:
-    """The outputs at a point, from the rationals on."""
+@lru_cache(maxsize=4)
+def _evaluated(network: Network, point: tuple[Fraction, ...], width: Fraction, bits: int) -> Enclosure:
+    """The outputs at a point; the last few are kept for the cross-check."""
     operators = {node.op for node in network.nodes}
     exact: dict[str, rational.RationalTensor] = {}
     if operators <= set(rational.TABLE) or operators & _JUMPS:
-        exact = _rational_part(network, values)
+        exact = _rational_part(network, point)
         if network.output in exact:
             outputs = exact[network.output].fractions()
             return Enclosure(outputs, outputs)
-    return _enclosed(network, values, exact, relative_width, max_bits)
+    return _enclosed(network, point, exact, width, bits)
 
 
 def _rational_part(network: Network, point: Sequence[Fraction]) -> dict[str, rational.RationalTensor]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import log
 from types import MappingProxyType
 from typing import Any
@@ -52,6 +53,7 @@ from dokimos.networks.semantics.outward import (
 )
 from dokimos.networks.semantics.propagation import Rule, propagate, window_counts
 
+Corner = tuple[Fraction, ...]
 #: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
 DEFAULT_ULPS = 8
 
@@ -434,19 +436,12 @@ def rounding_bounds(
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
 
 
+@lru_cache(maxsize=4)
 def rounded_outputs(
-    network: Network,
-    lower: Sequence[Fraction],
-    upper: Sequence[Fraction],
-    *,
-    ulps: int = 8,
-    float64: bool = False,
+    network: Network, lower: Corner, upper: Corner, ulps: int, float64: bool = False
 ) -> Rounded:
-    """What `rounding_bounds` says of the outputs; computed once for a proof and its cross-check."""
-    return network.once(
-        ("rounded outputs", tuple(lower), tuple(upper), ulps, float64),
-        lambda: rounding_bounds(network, lower, upper, ulps=ulps, float64=float64)[network.output],
-    )
+    """What `rounding_bounds` says of the outputs; the last few are kept for the cross-check."""
+    return rounding_bounds(network, lower, upper, ulps=ulps, float64=float64)[network.output]
 
 
 def refuse_float64(network: Network) -> None:
