@@ -18,11 +18,11 @@ from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from tests.checker.files import model
-from tests.networks.graphs import ONE_OF_EACH
+from tests.networks.graphs import ONE_OF_EACH, network_of
 from tests.networks.sampling import exactly, random_box
 
 NAMES = [name for name in ONE_OF_EACH if name.endswith("@22")]
-NETWORKS = {name: read_onnx(ONE_OF_EACH[name].SerializeToString()) for name in NAMES}
+NETWORKS = {name: network_of(name) for name in NAMES}
 RELAXED = [name for name in NAMES if without_linear_bound(NETWORKS[name]) is None]
 
 
