@@ -154,7 +154,7 @@ LIMITS = {
     # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on, and programs
     # of parts that are made once (330); exported models, categories, networks of one number in laws (850);
     # the database of labels, properties of several networks, answers of releases about their data (650).
-    # One thread in every process, and what is read, evaluated and loaded once for a proof and its cross-check (40).
+    # One thread in every process; what a proof and its cross-check read, evaluate and load once (40).
     "lines of code": (0, 68_940),
     "modules": (0, 439),
     "import lines in percent": (0, 10.2),
