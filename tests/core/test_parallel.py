@@ -240,3 +240,35 @@ def test_an_interrupt_while_processes_start_prints_no_traceback(tmp_path: Path) 
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\n")
+
+
+def test_numpy_uses_one_thread_even_if_a_program_has_loaded_it_for_all_cores() -> None:
+    """And as many as before, when the work is done."""
+    program = (
+        "import numpy, sys, threadpoolctl\n"
+        "from dokimos.core.parallel import each\n"
+        "threads = lambda _: [pool['num_threads'] for pool in threadpoolctl.threadpool_info()]\n"
+        "print(threads(0), *dict(each(threads, [0], jobs=1)).values(), threads(0))\n"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "3", "OMP_NUM_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    before, meanwhile, after = done.stdout.split()
+    assert meanwhile == "[1]"
+    assert after == before
+
+
+def test_commands_and_their_processes_use_one_thread_whatever_is_set() -> None:
+    program = (
+        "import os, sys\n"
+        "from dokimos.cli import main\n"
+        "sys.argv = ['dokimos', '--version']\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print(os.environ['OPENBLAS_NUM_THREADS'])\n"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[-1] == "1"

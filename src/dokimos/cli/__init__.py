@@ -21,8 +21,10 @@ FAULT = 3
 def main() -> None:
     """Run the command line and exit with its exit code."""
     from dokimos.cli.streams import complain, finish, prepare
+    from dokimos.core.one_core import use_one_core
 
     prepare()
+    use_one_core()
     try:
         code = _run()
     except KeyboardInterrupt:  # before a command has started
@@ -77,15 +79,6 @@ def _command() -> int:
     except usage_error as error:
         complain(_usage(error))
         return 2
-
-
-def one_thread() -> None:
-    """Make numpy compute on one thread; takes effect only before numpy is loaded.
-
-    Several threads add in a different order and so round differently. On one thread, trained networks are
-    the same, byte for byte, on any number of processors.
-    """
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def _usage(error: Any) -> str:

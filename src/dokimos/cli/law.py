@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli import INTERRUPTED
 from dokimos.cli.options import DomainOption, Laws, NoCode
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
@@ -198,8 +198,6 @@ def test(
     no_code: NoCode = False,
 ) -> None:
     """Test laws against a model. Exit code 1 if one is violated, fails, or is never tested."""
-    if model is None:
-        one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.api.laws import LawSettings
     from dokimos.cli.output import say
@@ -290,7 +288,6 @@ def repair(
 
     If interrupted, the same command continues where it stopped.
     """
-    one_thread()
     from rich.text import Text
 
     import dokimos

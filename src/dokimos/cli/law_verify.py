@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli import one_thread
 from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
 from dokimos.cli.streams import echo, in_options
 
@@ -67,8 +66,6 @@ def verify(
 
     If interrupted with --out, the same command continues where it stopped.
     """
-    if model is None:
-        one_thread()  # the domain may train its own model
     from dokimos.api.law_proofs import VerifySettings
     from dokimos.cli.output import starting_over
 
@@ -303,8 +300,6 @@ def export(
     no_code: NoCode = False,
 ) -> None:
     """Write laws on a network as a suite: each instance asks whether a case violates the law."""
-    if model is None:
-        one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.api.law_proofs import VerifySettings
     from dokimos.cli.output import progress_bar

@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
 from dokimos.core.inputs import ALLOWED
+from dokimos.core.one_core import one_core, with_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,15 +43,6 @@ _SERVER_SECONDS = 30.0
 
 #: With this, a new Python looks for modules where they were installed, not in the folder that it starts in.
 _SAFE_PATH = "PYTHONSAFEPATH"
-
-#: What libraries read, at the latest when they are loaded, before they start a thread for each core.
-THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def use_one_core() -> None:
-    """Ask libraries to use one thread, unless the user has asked for another number."""
-    for name in THREADS:
-        os.environ.setdefault(name, "1")
 
 
 def default_jobs() -> int:
@@ -71,20 +63,18 @@ def _context(function: Callable[..., Any]) -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     ours = [name for name in sys.modules if name.startswith("dokimos.")]
-    # The first limits the threads of what the others load. A server that runs stays as it is.
-    context.set_forkserver_preload(["dokimos.core.one_core", _module(function), *ours])
+    context.set_forkserver_preload([_module(function), *ours])  # a server that runs stays as it is
     return context
 
 
 def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
-    """In a new process: take over environment and limit, leave interrupts to the parent, use one core."""
+    """In a new process: take over environment and limit, leave interrupts to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(with_one_core(environment))
     ALLOWED.set(most_bytes)
-    use_one_core()
 
 
 def _leave_with_parent() -> None:
@@ -116,15 +106,17 @@ def starting(function: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
-    """Processes that Python starts meanwhile import nothing that lies in the folder that the user is in."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
+def _own_environment() -> Iterator[None]:
+    """Processes that Python starts meanwhile import nothing from the user's folder, and use one core."""
+    own = {**with_one_core({}), _SAFE_PATH: "1"}
+    before = {name: os.environ[name] for name in own if name in os.environ}
+    os.environ.update(own)
     try:
         yield
     finally:
-        del os.environ[_SAFE_PATH]
-        os.environ.update({} if before is None else {_SAFE_PATH: before})
+        for name in own:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextlib.contextmanager
@@ -150,7 +142,7 @@ class _Pool:
 
     def submit(self, item: object) -> Future[Any]:
         """Call the function with this item, in a process that may have to be started for it."""
-        with starting(self.function), _no_interrupt(), _safe_path():
+        with starting(self.function), _no_interrupt(), _own_environment():
             others = set(multiprocessing.active_children())
             future = self.executor.submit(self.function, item)
             self.workers |= set(multiprocessing.active_children()) - others
@@ -171,7 +163,7 @@ def _begun(function: Callable[[T], R], item: T, jobs: int) -> tuple[_Pool, Futur
     """
     deadline, environment = time.monotonic() + _SERVER_SECONDS, dict(os.environ)
     while True:
-        with _ASKING, _safe_path():
+        with _ASKING, _own_environment():
             executor = ProcessPoolExecutor(
                 jobs,
                 mp_context=_context(function),
@@ -207,7 +199,9 @@ def each(
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
-            yield index, function(item)
+            with one_core():
+                found = function(item)
+            yield index, found
         return
     done: set[int] = set()
     try:

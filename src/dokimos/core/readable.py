@@ -94,6 +94,8 @@ def printable(text: str) -> str:
 
     The output of verifiers is not always valid text: a lone surrogate cannot even be encoded as UTF-8.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n")))
 
 

@@ -84,7 +84,9 @@ def keep_failures(
             return judgement
         if shown is not None and failure.point is not None:
             shown = replace(shown, command=failure.replay(here))
-        again = reproduction(record, manifests[record.job], {record.suite: kept / record.suite})
+        again = reproduction(
+            record, manifests[record.job], {record.suite: seen_from_here(kept / record.suite)}
+        )
         return replace(judgement, counterexample=shown, reproduce=again)
 
     manifests = {

@@ -386,10 +386,11 @@ def _own_runs(
     commands: dict[str, str] = {}
     for campaign, where in zip(campaigns, places, strict=True):
         runs.append([])
+        called = {suite: _pasted(suite, place) for suite, place in where.items()}
         for record in campaign.records:
             own = replace(record, job=_unused(record.job, commands))
             ours = campaign.manifest.published is None
-            commands[own.job] = reproduction(own, campaign.manifest, where) if ours else ""
+            commands[own.job] = reproduction(own, campaign.manifest, called) if ours else ""
             runs[-1].append(own)
     return runs, commands
 
@@ -417,15 +418,14 @@ def _unused(job: str, used: Container[str]) -> str:
     return next(name for k in count() if (name := f"{job}@{k}" if k else job) not in used)
 
 
-def reproduction(record: RunRecord, manifest: Manifest, where: Mapping[str, Path]) -> str:
-    """The command that runs a record's verifier on its instance again; `where` has its suite's place."""
+def reproduction(record: RunRecord, manifest: Manifest, called: Mapping[str, str]) -> str:
+    """The command that runs a record's verifier on its instance again; `called` has its suite's name."""
     again = f"reproduced/{record.instance}"
     limits = record.limits or manifest.limits
-    suite = _pasted(record.suite, where[record.suite])
     given = next(
         (tool.given for tool in manifest.verifiers if tool.name == record.verifier), record.verifier
     )
-    words = ["dokimos", "run", suite, "--verifier", given]
+    words = ["dokimos", "run", called[record.suite], "--verifier", given]
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", size_in_words(limits.memory_bytes)]
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += [word for name in record.pass_env for word in ("--pass-env", name)]

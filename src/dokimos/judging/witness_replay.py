@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
-from dokimos.engine.runtimes.sessions import NO_RUNTIME, Replayer, expect_one_file, nearest_float
+from dokimos.engine.runtimes.sessions import (
+    NO_RUNTIME,
+    Replayer,
+    expect_one_file,
+    nearest_float,
+    nearest_point,
+)
 from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
@@ -316,7 +322,7 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
     if len(witness) != size:
         given = f"has {len(witness)} coordinates where the network takes {size}"
         return WitnessReplays(None, None, f"the witness {given if witness else 'is not a list of numbers'}")
-    near = _in_floats(question, witness)
+    near = nearest_point(witness, question.dtype)
     if near is None:
         return WitnessReplays(_replay(question, witness, None), None, points=(witness, (), ()))
     in_floats = _replay(question, near, near)
@@ -326,13 +332,6 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
         return found
     moved, clipped = _replay_clipped(question, witness)
     return replace(found, clipped=clipped, points=(witness, near, moved))
-
-
-def _in_floats(question: Question, point: Point) -> Point | None:
-    """The nearest point of the network's type; None if a coordinate is out of its range."""
-    near = [nearest_float(x, question.dtype) for x in point]
-    within = tuple(x for x in near if x is not None)
-    return within if len(within) == len(point) else None
 
 
 def clip(box: Box, point: Point) -> Point | None:
@@ -379,7 +378,7 @@ def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay |
         moved = clip(case.box, witness)
         if moved is None or moved == witness:
             continue
-        replay = _replay(question, moved, _in_floats(question, moved))
+        replay = _replay(question, moved, nearest_point(moved, question.dtype))
         if replay.violates_exactly:
             return moved, replay
         found = found if found[1] else (moved, replay)

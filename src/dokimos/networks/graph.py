@@ -98,9 +98,11 @@ class Node:
         return float(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     """A function from one tensor to one tensor: nodes in topological order over named tensors.
+
+    Two of them are equal only if they are the same object: what has been found of one is kept by it.
 
     `constants` are the arrays of the file, read-only (integers have become attributes); `shapes` gives the
     shape of every tensor, the batch dimension fixed to 1; `dtype` is the type of all tensors, float32 or

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -49,10 +50,17 @@ def suite_of(folder: Path, instance: Instance, truth: Truth) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _networks_are_read_anew() -> Iterator[None]:
+    yield
+    onnx_file.read_onnx.cache_clear()
+
+
 def misread(monkeypatch: pytest.MonkeyPatch, op: str, rule: Rule) -> None:
     """Read that operator by `rule`; what is kept of networks that were read so is let go of after."""
     monkeypatch.setattr(onnx_file, "_RULES", MappingProxyType({**onnx_file._RULES, op: rule}))
     monkeypatch.setattr(witness_replay, "NETWORKS", RecentNetworks(most_bytes=1 << 20))
+    onnx_file.read_onnx.cache_clear()
 
 
 def slope_of_zero(lowering: Lowering, call: OnnxCall) -> None:

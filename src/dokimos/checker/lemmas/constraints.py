@@ -14,7 +14,7 @@ from dokimos.checker.base import LowerBound, Problem, Proven, refute
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.outward import Floats, Interval, down, up
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import rounded_outputs
 from dokimos.suites.vnnlib.model import Box, Linear
 
 # From a margin over the reals to one in float32, by the rounding bound on the outputs
@@ -29,8 +29,8 @@ def output_errors(problem: Problem) -> LowerBound:
 
     @cache
     def errors(box: Box) -> list[float]:
-        tensors = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
-        return [float(bound) for bound in tensors[network.output].error.reshape(-1)]
+        found = rounded_outputs(network, box.lower, box.upper, problem.ulps)
+        return [float(bound) for bound in found.error.reshape(-1)]
 
     def error(constraint: Linear, box: Box) -> Fraction:
         bounds = errors(box)
@@ -46,7 +46,7 @@ def margins(problem: Problem, bound: LowerBound, error: LowerBound | None = None
 
     `error` bounds how far rounding moves the left side of a constraint (default: that of `output_errors`).
     """
-    error = output_errors(problem) if error is None else error
+    bound, error = cache(bound), output_errors(problem) if error is None else error
     return Proven(
         real=refute(problem.property, bound),
         float32=problem.in_float32(

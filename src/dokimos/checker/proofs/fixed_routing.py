@@ -78,7 +78,7 @@ class Form:
 
 def _reach(rows: Floats) -> Floats:
     """Σ |rows[j]|, j >= 1, rounded up."""
-    bound: Floats = abs(rows[1:]).sum(axis=0) * (1.0 + 4.0 * gamma(len(rows) + 1))
+    bound: Floats = sum(map(abs, rows[1:]), np.zeros(rows.shape[1:])) * (1.0 + 4.0 * gamma(len(rows) + 1))
     return bound
 
 
@@ -154,18 +154,23 @@ class RoutedNetwork:
             raise InvalidProof(
                 f"the forms of {node.output!r} have {numbers:,} numbers; the limit is {MOST_NUMBERS:,}"
             )
-        flat = product(x.rows.reshape(-1, *x.size.shape[1:]), weights)  # the batch of each row is 1
-        rows = flat.reshape(len(x.rows), *self.network.shapes[node.output])
-        spread = abs(x.rows[0]) + _reach(x.rows)
-        rest = safe_product(safe(x.rest + gamma(terms + 2) * spread), abs(weights), product, terms) + TINY
-        size = safe_product(x.floats, abs(weights), product, terms)
+        shape = (-1, x.size.shape[-1]) if product is np.matmul else (-1, *x.size.shape[1:])
+        flat = x.rows.reshape(shape)  # the batch of each row is 1; one matrix product, not one for each row
+        used = flat.any(axis=tuple(range(1, flat.ndim)))  # an input moves few tokens, and 0 stays 0
+        found = product(flat[used], weights)
+        rows = np.zeros((len(flat), *found.shape[1:]))
+        rows[used] = found
+        rows = rows.reshape(len(x.rows), *self.network.shapes[node.output])
+        spread, sizes = abs(x.rows[0]) + _reach(x.rows), abs(weights)
+        rest = safe_product(safe(x.rest + gamma(terms + 2) * spread), sizes, product, terms) + TINY
+        size = safe_product(x.floats, sizes, product, terms)
         nonzero = int(product(np.ones_like(x.size), (weights != 0).astype(np.float64)).max())
         if bias is not None:
             rows[0] += bias
             rest = rest + _FLOAT64 * abs(rows[0])
             size, nonzero = size + abs(bias), nonzero + 1
         local = dot_rounding(nonzero, safe(size))
-        error = safe_product(x.error, abs(weights), product, terms) + local
+        error = safe_product(x.error, sizes, product, terms) + local
         return self._write(node, _form(rows, safe(rest), safe(error)), local)
 
     def matmul(self, node: Node) -> bool:
@@ -258,7 +263,7 @@ class RoutedNetwork:
         x, shape = self._forms.get(node.inputs[0]), self.network.shapes[node.output]
         if x is None or (node.op == "Transpose" and node.integers("perm")[0] != 0):
             return False
-        rows = np.stack([_moved(node, row, shape) for row in x.rows])
+        rows = _moved(node, x.rows, shape, ahead=1)
         return self._write(
             node, Form(rows, *(_moved(node, e, shape) for e in (x.rest, x.error, x.size))), None
         )
@@ -436,10 +441,11 @@ def _given_back(slope: Interval, route: NDArray[np.intp], network: Network, node
     return bilinear(point(np.swapaxes(chosen, -1, -2)), slope, np.matmul, chosen.shape[-2])
 
 
-def _moved(node: Node, part: Floats, shape: tuple[int, ...]) -> Floats:
+def _moved(node: Node, part: Floats, shape: tuple[int, ...], ahead: int = 0) -> Floats:
+    """A tensor, or many of them along an axis `ahead`, with its numbers moved."""
     if node.op == "Transpose":
-        return part.transpose(node.integers("perm"))
-    return part.reshape(shape)
+        return part.transpose(*range(ahead), *(ahead + axis for axis in node.integers("perm")))
+    return part.reshape(*part.shape[:ahead], *shape)
 
 
 def _opposes(array: Floats, axis: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
@@ -271,7 +271,7 @@ class Step:
     adds: bool = False
     """Whether the output of the two layers is added to the source: a residual block."""
 
-    @property
+    @cached_property
     def rate(self) -> float:
         """How much further apart, in ‖·‖₂, two points may be behind the step than before."""
         if self.adds:
@@ -320,6 +320,7 @@ class Features:
     network: Network
     steps: tuple[Step, ...]
     head: LinearLayer
+    _centres: dict[Box, dict[str, NDArray[Any]]] = field(default_factory=dict)
 
     @property
     def rate(self) -> Fraction:
@@ -327,12 +328,14 @@ class Features:
         return prod((Fraction(step.rate) for step in self.steps), start=Fraction(1))
 
     def at_centre(self, box: Box) -> dict[str, NDArray[Any]]:
-        """All tensors at the centre of the box, exactly."""
-        centre = ball.from_fractions(box.centre, self.network.input_shape)
-        found = propagate(self.network, centre, lift=ball.exactly, table=ball.TABLE, semantics="exact")
-        if not all(map(ball.is_exact, found.values())):
-            raise InvalidProof("the exact value of the network at the centre has too many digits")
-        return found
+        """All tensors at the centre of the box, exactly; computed once for each box."""
+        if box not in self._centres:
+            centre = ball.from_fractions(box.centre, self.network.input_shape)
+            found = propagate(self.network, centre, lift=ball.exactly, table=ball.TABLE, semantics="exact")
+            if not all(map(ball.is_exact, found.values())):
+                raise InvalidProof("the exact value of the network at the centre has too many digits")
+            self._centres[box] = found
+        return self._centres[box]
 
     def row(self, constraint: Linear) -> Fraction:
         """‖v‖₂, rounded up, for the row v = Σ d_j·w_j of the constraint's left side over the features."""
@@ -379,13 +382,14 @@ class FeatureError:
         return found
 
 
-def rounding_by_norm(network: Network) -> LowerBound | None:
+def rounding_by_norm(network: Network, features: Features | None = None) -> LowerBound | None:
     """How far float32 rounding may move the left side of a constraint over a box, by the Euclidean norm.
 
     For networks with residual blocks, whose number would multiply a bound by coordinates; None for others.
+    `features` are the network's, if they are known.
     """
     try:
-        features = features_of(network)
+        features = features or features_of(network)
     except InvalidProof:
         return None
     if not any(step.adds for step in features.steps):
@@ -510,14 +514,13 @@ class Nonexpansive(CertificateKind):
         read_data(data, NoData)
         features = features_of(problem.network)
         rate, row = features.rate, cache(features.row)
-        at_centre = cache(features.at_centre)
 
         def bound(constraint: Linear, box: Box) -> Fraction:
-            outputs = tuple(map(ball.fraction, at_centre(box)[problem.network.output].reshape(-1)))
+            outputs = tuple(map(ball.fraction, features.at_centre(box)[problem.network.output].reshape(-1)))
             widths = [(high - low) / 2 for low, high in zip(box.lower, box.upper, strict=True)]
             moved = row(constraint) * rate * radius(box) + sum(
                 (abs(c) * widths[i] for i, c in constraint.inputs), Fraction(0)
             )
             return -slack_range(constraint, box.centre, Enclosure(outputs, outputs))[1] - moved
 
-        return margins(problem, bound, rounding_by_norm(problem.network))
+        return margins(problem, bound, rounding_by_norm(problem.network, features))

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dokimos.difficulty.components.five_components import Component, not_finite, relative_gap
-from dokimos.engine.attacks.gradients import descend
-from dokimos.engine.attacks.target import Target
 from dokimos.suites.facts import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection
+    from dokimos.engine.attacks.target import Target
 
 
 # The margin after gradient descent, beside the sampled one
@@ -46,6 +45,9 @@ class AttackedMargin(Component):
 
 def attack(seen: Inspection, case: int) -> Target:
     """What descent from the best samples of one case has looked at: its least margin, and where."""
+    from dokimos.engine.attacks.gradients import descend  # loads torch, which reports do not need
+    from dokimos.engine.attacks.target import Target
+
     target = Target(seen.network, seen.forms[case], seen.boxes[case], dtype=np.float64)
     sampled, guided = seen.sampled_cases[case], seen.guided[case]
     margins = np.concatenate([sampled.margins, guided.found.margins])

@@ -38,15 +38,14 @@ def sweeps(
     observations: Sequence[Observation],
 ) -> Iterator[tuple[str, Mapping[str, float], list[Observation]]]:
     """Every knob with at least two values, what is fixed along it, and the checked observations."""
-    observations = [o for o in observations if o.status is not Status.UNCHECKED]
     found: dict[tuple[str, _Sweep], list[Observation]] = {}
-    for knob in sorted({name for o in observations for name in o.knobs}):
-        for o in observations:
-            if knob in o.knobs:
-                fixed = tuple(sorted((name, value) for name, value in o.knobs.items() if name != knob))
-                key = (o.suite, o.family, o.label, o.variant, fixed)
-                found.setdefault((knob, key), []).append(o)
-    for (knob, (*_, fixed)), group in found.items():
+    for o in observations:
+        if o.status is not Status.UNCHECKED:
+            knobs = tuple(sorted(o.knobs.items()))
+            for k, (knob, _) in enumerate(knobs):
+                fixed = knobs[:k] + knobs[k + 1 :]
+                found.setdefault((knob, (o.suite, o.family, o.label, o.variant, fixed)), []).append(o)
+    for (knob, (*_, fixed)), group in sorted(found.items(), key=lambda item: item[0][0]):
         if len({o.knobs[knob] for o in group}) > 1:
             yield knob, dict(fixed), group
 

@@ -29,11 +29,12 @@ from dokimos.engine.runtimes.sessions import (
     Replayer,
     Runtime,
     nearest_float,
+    nearest_point,
 )
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import rounded_outputs
 from dokimos.suites.instance import DEFAULT_ULPS, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
@@ -55,7 +56,7 @@ def points_to_compare(
     wrong place might see the same numbers. Every point is rounded to the nearest point of type `dtype` and
     may leave its box; the network has a value there as well. With `few`, only the witness and one corner.
     """
-    named = {name: _in_type(point, dtype) for name, point in _named(question, witness, few=few)}
+    named = {name: nearest_point(point, dtype) for name, point in _named(question, witness, few=few)}
     found: dict[Point, str] = {}
     for name, point in named.items():
         if point is not None:
@@ -107,13 +108,6 @@ def _ends(ends: Point, towards: float, dtype: np.dtype[Any]) -> NDArray[Any]:
 def as_point(row: NDArray[Any]) -> Point:
     """A row of floats as the exact numbers that they are."""
     return tuple(Fraction(float(x)) for x in row)
-
-
-def _in_type(point: Point, dtype: np.dtype[Any]) -> Point | None:
-    """The nearest point of type `dtype`; None if a coordinate is out of range."""
-    near = [nearest_float(x, dtype) for x in point]
-    within = tuple(x for x in near if x is not None)
-    return within if len(within) == len(point) else None
 
 
 #: Up to this many multiplications, the exact value is computed if outward-rounded float64 does not decide,
@@ -309,36 +303,34 @@ def _compare(content: bytes, network: Network, expected: Sequence[_Expected], st
     for kind in (OnnxRuntime, OnnxReference):
         try:
             runtime: Runtime = kind(content, network)
-            problem = _first_disagreement(runtime, expected)
-            refuted = "" if problem else _first_refutation(runtime, expected, stake)
+            found = [runtime.outputs(one.point) for one in expected]
         except CannotRun as error:
             refusals.append(str(error))
             continue
-        if problem:
+        if problem := _first_disagreement(expected, found):
             return CrossCheck(kind.name, contradiction=f"{kind.name} {problem}: one of the two misreads it")
-        if refuted:
-            return CrossCheck(kind.name, contradiction=f"{kind.name} {refuted}")
+        refuted = (
+            stake.refuted_in_float32(one.point, one.where, outputs)
+            for one, outputs in zip(expected, found, strict=True)
+        )
+        if said := next(filter(None, refuted), ""):
+            return CrossCheck(kind.name, contradiction=f"{kind.name} {said}")
         remark = "; ".join(refusals) or _optimised_remark(content, network, expected)
         return CrossCheck(kind.name, remark=remark)
     return CrossCheck("", remark="; ".join(refusals))
 
 
-def _first_disagreement(runtime: Runtime, expected: Sequence[_Expected]) -> str:
-    for one in expected:
-        found = runtime.outputs(one.point)
-        if not one.explains(found) and (problem := one.narrowed.disagreement(found)):
+def _first_disagreement(expected: Sequence[_Expected], found: Sequence[Sequence[float]]) -> str:
+    for one, outputs in zip(expected, found, strict=True):
+        if not one.explains(outputs) and (problem := one.narrowed.disagreement(outputs)):
             return problem
     return ""
 
 
-def _first_refutation(runtime: Runtime, expected: Sequence[_Expected], stake: _Stake) -> str:
-    found = (stake.refuted_in_float32(e.point, e.where, runtime.outputs(e.point)) for e in expected)
-    return next(filter(None, found), "")
-
-
 def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expected]) -> str:
     try:
-        problem = _first_disagreement(OnnxRuntime(content, network, optimised=True), expected)
+        runtime = OnnxRuntime(content, network, optimised=True)
+        problem = _first_disagreement(expected, [runtime.outputs(one.point) for one in expected])
     except CannotRun as error:
         return f"with its optimisations, {error}"
     return f"onnxruntime with its optimisations {problem}" if problem else ""
@@ -353,7 +345,7 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
             raise InputError(
                 f"the property has {len(point)} inputs, but the network has {network.input_size}"
             )
-        rounded = rounding_bounds(network, point, point, ulps=ulps, float64=double)[network.output]
+        rounded = rounded_outputs(network, point, point, ulps, double)
         if not np.isfinite([rounded.error, rounded.lower, rounded.upper]).all():
             continue
         lower, upper, error = (

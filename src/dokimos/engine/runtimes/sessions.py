@@ -10,7 +10,7 @@ import re
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from math import prod
 from types import SimpleNamespace
@@ -286,6 +286,25 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
     return Fraction(float(guess))
 
 
+def nearest_point(point: Point, dtype: np.dtype[Any]) -> Point | None:
+    """The nearest number of the type for each coordinate (see `nearest_float`); None if one is infinite."""
+    try:
+        wide = np.array([float(x) for x in point], dtype=np.float64)
+    except OverflowError:
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        near = wide.astype(dtype)
+        ends = [np.nextafter(near, dtype.type(end)).astype(np.float64) for end in (-np.inf, np.inf)]
+    if not np.isfinite(near).all():
+        return None
+    halfway = [near.astype(np.float64) + end == 2 * wide for end in ends]
+    doubtful = (halfway[0] | halfway[1]) & (wide != near)
+    found = [Fraction(x) for x in near.tolist()]
+    for k in np.flatnonzero(doubtful).tolist():
+        found[k] = nearest_float(point[k], dtype) or Fraction(0)
+    return tuple(found)
+
+
 def expect_one_file(content: bytes, name: str) -> None:
     """Raise UnreadableFile if tensors of a network are stored in other files.
 
@@ -319,11 +338,12 @@ def _messages(root: Message) -> Iterator[Message]:
                 left += [value] if isinstance(value, Message) else value
 
 
+@lru_cache(maxsize=2)
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     """An onnxruntime session on one CPU thread, each node as it is in the file unless `optimised`.
 
-    Nodes that no output depends on are loaded, but not run. Raises UnreadableFile if onnxruntime cannot
-    load the network.
+    Nodes that no output depends on are loaded, but not run. The last two sessions are kept. Raises
+    UnreadableFile if onnxruntime cannot load the network.
     """
     expect_one_file(content, name)
     import onnxruntime

@@ -62,8 +62,11 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
 }
 
 
+@lru_cache(maxsize=2)
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
     """The network in the bytes of an ONNX file; `name` is its name in messages.
+
+    The last two are kept: the checker, and the cross-check after it, ask for the same.
 
     A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are not a valid network
     of one float input and one output, UnsupportedOp if it uses an operator, or a form of one, that Dokimos

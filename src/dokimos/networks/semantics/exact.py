@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,10 +112,19 @@ def evaluate(
         raise InputError(
             f"The point has {given} coordinates, but the network takes {taken}; give one for each."
         )
+    values = tuple(Fraction(coordinate) for coordinate in point)
+    return _evaluated(network, values, relative_width, max_bits)
+
+
+@lru_cache(maxsize=4)
+def _evaluated(
+    network: Network, point: tuple[Fraction, ...], relative_width: Fraction, max_bits: int
+) -> Enclosure:
+    """The outputs at a point; the last few are kept for the cross-check."""
     operators = {node.op for node in network.nodes}
     # Balls cost less; but they stay narrow only if they need no decision, and are never points.
     exact = not operators & ball.TRANSCENDENTAL or operators & _JUMPS
-    source = ball.from_fractions([Fraction(coordinate) for coordinate in point], network.input_shape)
+    source = ball.from_fractions(point, network.input_shape)
     known: dict[str, Any] = {}
     # Balls of fewer bits than the width has can only be that narrow where they are exact.
     bits = min(max(_FIRST_BITS, 1 << relative_width.denominator.bit_length().bit_length()), max_bits)

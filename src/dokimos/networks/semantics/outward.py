@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -45,7 +46,7 @@ class Interval:
         """The shape of the tensor."""
         return self.lower.shape
 
-    @property
+    @cached_property
     def magnitude(self) -> Floats:
         """The largest absolute value of a member."""
         lower = np.abs(self.lower)
@@ -222,7 +223,7 @@ def bilinear(a: Interval, b: Interval, product: Product, terms: int) -> Interval
     value = product(c, d)
     if s is None:
         spread = up(rate * np.abs(c)) if r is None else up(r + up(rate * np.abs(c)))
-        radius = product(spread, np.abs(d))
+        radius = product(spread, b.magnitude if d is b.lower else np.abs(d))
     else:
         radius = product(np.abs(c), up(s + up(rate * np.abs(d))))
         if r is not None:
@@ -322,27 +323,23 @@ def softmax(x: Interval, axis: int) -> Interval:
     is the greatest of those ends that enter q, so that q neither overflows nor vanishes.
     """
     lower, upper = np.moveaxis(x.lower, axis, -1), np.moveaxis(x.upper, axis, -1)
-    low = _share(lower, upper).lower
-    high = _share(upper, lower).upper
-    return Interval(np.moveaxis(low, -1, axis), np.moveaxis(high, -1, axis))
+    ends = [_share(lower, upper, least=True), _share(upper, lower, least=False)]
+    return Interval(*(np.moveaxis(end, -1, axis) for end in ends))
 
 
-def _share(own: Floats, others: Floats) -> Interval:
-    """p/(p + q) for x_i = own_i and x_j = others_j, on the last axis."""
+def _share(own: Floats, others: Floats, *, least: bool) -> Floats:
+    """p/(p + q) for x_i = own_i and x_j = others_j on the last axis, rounded down if `least`, or up."""
     finite = np.where(np.isfinite(others), others, -np.inf).max(axis=-1, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(finite), finite, 0.0)
-    p = exp(widen(own - shift, own - shift))
-    terms = exp(widen(others - shift, others - shift))
-    rest = Interval(
-        np.maximum(down(_all_but_one(terms.lower) * (1.0 - 4.0 * gamma(own.shape[-1] + 2))), 0.0),
-        up(_all_but_one(terms.upper) * (1.0 + 4.0 * gamma(own.shape[-1] + 2))),
-    )
-    low = down(p.lower / up(p.lower + rest.upper))
-    high = up(p.upper / down(p.upper + rest.lower))
+    slack = 4.0 * gamma(own.shape[-1] + 2)
     # nan is 0/0 or ∞/∞: nothing is known but the range.
-    low = np.where(np.isnan(low), 0.0, np.clip(low, 0.0, 1.0))
-    high = np.where(np.isnan(high) | (p.upper == np.inf), 1.0, np.clip(high, 0.0, 1.0))
-    return Interval(low, high)
+    if least:
+        p, terms = exp(point(down(own - shift))).lower, exp(point(up(others - shift))).upper
+        low = down(p / up(p + up(_all_but_one(terms) * (1.0 + slack))))
+        return np.where(np.isnan(low), 0.0, np.clip(low, 0.0, 1.0))
+    p, terms = exp(point(up(own - shift))).upper, exp(point(down(others - shift))).lower
+    high = up(p / down(p + np.maximum(down(_all_but_one(terms) * (1.0 - slack)), 0.0)))
+    return np.where(np.isnan(high) | (p == np.inf), 1.0, np.clip(high, 0.0, 1.0))
 
 
 def _all_but_one(terms: Floats) -> Floats:
@@ -506,12 +503,12 @@ class Rounded:
     upper: Floats
     error: Floats
 
-    @property
+    @cached_property
     def real(self) -> Interval:
         """The enclosure of the real values."""
         return Interval(self.lower, self.upper)
 
-    @property
+    @cached_property
     def floats(self) -> Interval:
         """The enclosure of the float32 values, and of everything between them and the real values."""
         if not self.error.any():

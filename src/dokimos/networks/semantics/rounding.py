@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import log
 from types import MappingProxyType
 from typing import Any
@@ -51,6 +52,8 @@ from dokimos.networks.semantics.outward import (
     square_root,
 )
 from dokimos.networks.semantics.propagation import Rule, propagate, window_counts
+
+Corner = tuple[Fraction, ...]
 
 # How each operator passes on the float32 errors of its inputs, and what it adds: the table behind
 # `rounding`
@@ -438,6 +441,14 @@ def rounding_bounds(
     table = {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
     with np.errstate(all="ignore"):
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
+
+
+@lru_cache(maxsize=4)
+def rounded_outputs(
+    network: Network, lower: Corner, upper: Corner, ulps: int, float64: bool = False
+) -> Rounded:
+    """What `rounding_bounds` says of the outputs; the last few are kept for the cross-check."""
+    return rounding_bounds(network, lower, upper, ulps=ulps, float64=float64)[network.output]
 
 
 def refuse_float64(network: Network) -> None:

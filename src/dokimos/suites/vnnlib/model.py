@@ -50,7 +50,7 @@ class Box:
         """Whether no point lies in the box."""
         return any(low > high for low, high in zip(self.lower, self.upper, strict=True))
 
-    @property
+    @cached_property
     def centre(self) -> Point:
         """The middle of the box."""
         return tuple((a + b) / 2 for a, b in zip(self.lower, self.upper, strict=True))

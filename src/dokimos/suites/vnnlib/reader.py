@@ -6,6 +6,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from dokimos.core.inputs import uncompressed
 from dokimos.suites.vnnlib.cases import Assertions, Numbers, read_forms
@@ -174,8 +175,9 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
+@lru_cache(maxsize=1)
 def read_vnnlib(content: bytes, *, file: str) -> Property:
-    """The property in the content of a file: UTF-8 text, plain or compressed by gzip."""
+    """The property in the content of a file: UTF-8 text, plain or compressed by gzip; the last is kept."""
     content = uncompressed(content, file=file)
     try:
         text = content.decode("utf-8-sig")
