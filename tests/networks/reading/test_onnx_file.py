@@ -28,7 +28,7 @@ MUST_READ = {
     *("Conv", "AveragePool", "MaxPool", "GlobalAveragePool", "ReduceSum", "ReduceMean", "Pad"),
     *("Flatten", "Reshape", "Transpose", "Concat", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze"),
     *("Expand", "Constant", "Identity", "Cast", "ConvTranspose", "Resize", "Upsample"),
-    *("Sign", "Floor", "Cos", "Sin"),
+    *("Sign", "Floor", "Round", "Cos", "Sin", "QuantizeLinear", "DequantizeLinear"),
 }
 
 

@@ -120,7 +120,7 @@ def _reduce(lowering: Lowering, call: OnnxCall) -> None:
 
 _PLAIN = (
     *("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul"),
-    *("Cos", "Sin", "Floor", "Sign"),
+    *("Cos", "Sin", "Floor", "Round", "Sign"),
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(

@@ -20,7 +20,7 @@ from onnx import numpy_helper, shape_inference
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.core.inputs import read_regular, uncompressed
 from dokimos.networks.graph import Network, Shape
-from dokimos.networks.reading import arithmetic, rearrangements
+from dokimos.networks.reading import arithmetic, quantised, rearrangements
 from dokimos.networks.reading.fold import array_of, fold
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, attributes_of
 
@@ -30,6 +30,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         **rearrangements.RULES,
         **rearrangements.RESAMPLING_RULES,
         **arithmetic.WINDOW_RULES,
+        **quantised.RULES,
     }
 )
 #: Attributes without effect on inference, or on the one output that is read.
@@ -39,6 +40,7 @@ _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
         "Cast": frozenset({"round_mode"}),
         "Dropout": frozenset({"ratio", "seed"}),
         "MaxPool": frozenset({"storage_order"}),
+        "QuantizeLinear": frozenset({"saturate"}),
         "Range": frozenset({"stash_type"}),
         "Resize": frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"}),
     }

@@ -83,6 +83,14 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + (-x).exp())
 
 
+def _round(x: Any) -> Any:
+    """From ⌈x − ½⌉ to ⌊x + ½⌋, which differ at a half, where it is the even one of them."""
+    low, high = (x - arb(0.5)).ceil(), (x + arb(0.5)).floor()
+    if x.is_exact() and low.is_exact() and high.is_exact() and low != high:
+        return low if (low / 2).is_integer() else high
+    return low.union(high)
+
+
 def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
     """⌊max(x, 0)⌋ + ⌈min(x, 0)⌉; not finite where the integer type may not hold it."""
     least, beyond = arb(node.integer("least")), arb(node.integer("beyond"))
@@ -241,6 +249,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,
         "Relu": _each(lambda x: x.max(arb(0))),
+        "Round": _each(_round),
         "Sigmoid": _each(_sigmoid),
         "Sign": _each(lambda x: x.sgn()),
         "Sin": _each(lambda x: x.sin()),

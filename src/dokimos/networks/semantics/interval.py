@@ -175,6 +175,10 @@ def _floor(x: Interval) -> Interval:
     return x.map(np.floor)
 
 
+def _round(x: Interval) -> Interval:
+    return x.map(np.rint)
+
+
 def _sign(x: Interval) -> Interval:
     return x.map(np.sign)
 
@@ -290,6 +294,7 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,
         "Relu": _unary(_relu),
+        "Round": _unary(_round),
         "Sigmoid": _unary(outward.sigmoid),
         "Sign": _unary(_sign),
         "Sin": _unary(outward.sin),

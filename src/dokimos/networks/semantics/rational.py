@@ -223,6 +223,15 @@ def _floor(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTe
     return RationalTensor(x.numerators // x.denominator, 1)
 
 
+def _round(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
+    """⌊x + ½⌋, less one at a half whose integer above is odd."""
+    (x,) = given(arguments)
+    twice = 2 * x.denominator
+    whole = np.asarray((2 * x.numerators + x.denominator) // twice, dtype=object)
+    at_half = np.asarray(2 * x.numerators + x.denominator == whole * twice, dtype=object)
+    return RationalTensor(np.asarray(whole - at_half * (whole % 2), dtype=object), 1)
+
+
 def _truncate(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = given(arguments)
     whole = np.asarray(np.sign(x.numerators) * (abs(x.numerators) // x.denominator), dtype=object)
@@ -354,6 +363,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _on_numerators(_reduce_sum),
         "Relu": _on_numerators(lambda node, x: np.maximum(x, 0)),
+        "Round": _round,
         "Sign": _sign,
         "Sub": _folding(np.subtract),
         "Truncate": _truncate,
