@@ -355,7 +355,7 @@ class Quantised(WrappedOps):
 
     family: ClassVar[str] = "quantised"
     summary: ClassVar[str] = (
-        "one quantised operator, hidden from attacks: rounding, saturation, zero points"
+        "one quantised operator, hidden: is its rounding, saturation, zero point read right"
     )
     knobs_class = QuantisedKnobs
     variants = QUANTISED
