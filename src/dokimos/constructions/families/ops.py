@@ -343,7 +343,7 @@ class WrappedOps(Construction[WrappedKnobs]):
 class QuantisedKnobs(WrappedKnobs):
     """The knobs of quantised operators."""
 
-    variant: str = choice("quantize-halves", "which operator, in which form", options=tuple(QUANTISED))
+    variant: str = choice("qlinear-matmul", "which operator, in which form", options=tuple(QUANTISED))
 
 
 class Quantised(WrappedOps):

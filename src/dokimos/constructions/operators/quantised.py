@@ -33,34 +33,34 @@ def _bytes(s: Sketch, *shape: int, zero: int = 0) -> np.ndarray[Any, Any]:
     return (drawn + zero).clip(-128, 127).reshape(shape)
 
 
-def _in_halves(s: Sketch) -> str:
-    """The input in steps of one half, so that halves are common."""
-    return _scaled(s, s("Floor", _scaled(s, "X", 4.0)), 0.5)
+def _between_halves(s: Sketch) -> str:
+    """The input, kept to from 1/2 to 3/2, so that it often is one of them, exactly."""
+    return s("Clip", "X", s.weight(0.5), s.weight(1.5))
 
 
 def _rounded(s: Sketch, tensor: str, misread: int) -> str:
-    """To the nearest integer, or as who misreads it: halves up, away from 0, or everything toward 0."""
+    """To the nearest integer, or as who misreads it: halves up, or down, or everything toward 0."""
+    half = s.weight([0.5])
     if misread == 1:
-        return s("Floor", s("Add", tensor, s.weight([0.5])))
-    sign = s("Sign", tensor)
-    added = s("Mul", sign, tensor)
+        return s("Floor", s("Add", tensor, half))
     if misread == 2:
-        added = s("Add", added, s.weight([0.5]))
-    return s("Mul", sign, s("Floor", added))
+        return s("Neg", s("Floor", s("Sub", half, tensor)))
+    return s("Floor", tensor)
 
 
-_HALVES = ("halves up", "halves away from 0", "toward 0")
+_HALVES = ("halves up", "halves toward 0", "all toward 0")
+_WIDE = {"centres": (0.875, 1.125), "radius": 0.75}
 
 
-@variant("round-halves", "Round", "halves to the even integer", _HALVES[:2], (1, 3))
+@variant("round-halves", "Round", "halves to the even integer", _HALVES[:2], (1, 3), **_WIDE)
 def _(s: Sketch, misread: int) -> str:
-    halves = _in_halves(s)
+    halves = _between_halves(s)
     return _rounded(s, halves, misread) if misread else s("Round", halves)
 
 
-@variant("quantize-halves", "QuantizeLinear", "halves to the even integer", _HALVES, (1, 3))
+@variant("quantize-halves", "QuantizeLinear", "halves to the even integer", _HALVES, (1, 3), **_WIDE)
 def _(s: Sketch, misread: int) -> str:
-    halves = _in_halves(s)
+    halves = _between_halves(s)
     if misread:
         return _rounded(s, halves, misread)
     return _numbers(s, _quantised(s, halves, 1.0, 3, np.int8), 1.0, 3, np.int8)

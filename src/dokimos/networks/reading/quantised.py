@@ -7,9 +7,9 @@ with the integers that are summed. Over the reals this is what the operators say
 has them; what is summed fits int32, or the node is refused.
 
 In float32 a runtime multiplies the exact integer sum, converted once, by one factor, which it has rounded
-twice. Here the sum is that of a Conv or MatMul, the rounding of which is bounded by more than one rounding of
-the sum of its products' sizes, and is followed by two products and a quotient: one more rounding of the
-factor each, whatever the order. Scales are kept to where no product of two of them leaves the floats.
+twice. Here the sum is that of a Conv or MatMul, whose rounding is bounded by at least one rounding of the
+sum of its products' sizes, and two products and a quotient follow: as many roundings, whatever the order.
+Scales are kept to where no product of two of them leaves the floats.
 
 A constant that is dequantised is the float32 number that the operator gives: every runtime computes it
 once, by one subtraction of integers and one product.
@@ -99,8 +99,9 @@ def _quantize(lowering: Lowering, call: OnnxCall) -> None:
         zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(given))
     if call.integer("block_size", 0) or call.integer("precision", 0) not in (0, onnx.TensorProto.FLOAT):
         call.refuse("only scales for a tensor or an axis are supported, and division in float32.")
-    quotient = lowering.emit(call, "Div", [source, _known(lowering, call, scale)])
-    _quantised(lowering, call, quotient, zero)
+    if (scale != 1).any():
+        source = lowering.emit(call, "Div", [source, _known(lowering, call, scale)])
+    _quantised(lowering, call, source, zero)
 
 
 def _dequantize(lowering: Lowering, call: OnnxCall) -> None:
