@@ -18,8 +18,7 @@ from dokimos.judging.edition import Category, Edition, EditionTool
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.edition_page import site
-from dokimos.reports.edition_tables import EditionFindings
+from dokimos.reports.edition_page import EditionFindings, site
 from dokimos.suites.instance import Answer, Label
 from dokimos.verifiers.execution.limits import Termination
 

@@ -20,7 +20,6 @@ LAYERS = (
     "networks",
     "suites",
     "checker",
-    "runtimes",
     "engine",
     "constructions",
     "verifiers",

@@ -25,7 +25,7 @@ from dokimos.reports.figures.frame import (
     series_class,
     series_shape,
 )
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from dokimos.suites.facts import FOLDER, load_profile, parameters_of, read_truth_form
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Semantics

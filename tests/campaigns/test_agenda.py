@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.campaign import Campaign, run_campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.manifest import read_manifest
-from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
+from dokimos.campaigns.plan import Agenda, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.suites.instance import Answer

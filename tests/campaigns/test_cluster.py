@@ -19,11 +19,10 @@ import pytest
 
 import dokimos
 from dokimos.campaigns import cluster as under_test
-from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.campaign import Campaign, Progress, _Runner, read_campaign, run_campaign
 from dokimos.campaigns.job import perform
 from dokimos.campaigns.journal import RunRecord
-from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.plan import Agenda, CampaignSuite
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.suites.instance import Label

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from dokimos.checker import prove
 from dokimos.constructions.draft import Draft
-from dokimos.runtimes.sessions import replay
+from dokimos.engine.runtimes.sessions import replay
 from tests.checker.statements import drafts
 from tests.checker.test_float32_claims import (
     Floats,

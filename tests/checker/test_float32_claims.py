@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from dokimos.checker import prove
 from dokimos.constructions.base import Draft
-from dokimos.runtimes.sessions import Replayer
+from dokimos.engine.runtimes.sessions import Replayer
 from dokimos.suites.instance import Instance
 from dokimos.suites.vnnlib.writer import write_vnnlib1
 from tests.checker.files import instance_of

@@ -232,7 +232,7 @@ class TestCheck:
         def fail(*_: object, **__: object) -> None:
             raise IndexError("somewhere")
 
-        monkeypatch.setattr("dokimos.runtimes.cross_check.cross_check", fail)
+        monkeypatch.setattr("dokimos.engine.runtimes.cross_check.cross_check", fail)
         ran = dokimos("check", suite, "--jobs", 1)
         assert ran.code == 3
         assert "0 of 2 labels proven" in ran.out

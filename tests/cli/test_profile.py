@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.cli.profile_command import shown
+from dokimos.cli.show import shown
 from dokimos.suites.facts import COMPONENTS, Measurement, load_profile
 from tests.cli.conftest import Dokimos
 from tests.difficulty.inspections import dense, unit_box

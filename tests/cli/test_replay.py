@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Dokimos
-from tests.runtimes.test_cross_check import leaky, misread, slope_of_zero
+from tests.engine.runtimes.test_cross_check import leaky, misread, slope_of_zero
 from tests.scripting import at_least, instance, relu_network
 
 STEP = "1.00000011920928955078125"

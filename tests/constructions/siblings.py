@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from dokimos.checker import check
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.runtimes.sessions import replay
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib

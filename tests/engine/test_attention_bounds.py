@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from dokimos.engine.float_bounds import ATTENTION_RULES, AttentionBounds, softmax_ends, without_linear_bound
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 
 TOKENS, WIDTH = 3, 2
 

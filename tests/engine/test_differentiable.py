@@ -3,9 +3,9 @@ import onnx
 import pytest
 from hypothesis import given, settings
 
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from tests.networks.building import Builder
 from tests.networks.graphs import ONE_OF_EACH, models, numbers
 

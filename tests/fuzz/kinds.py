@@ -32,10 +32,10 @@ from dokimos.checker.base import Problem, Proven
 from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.walk import steps_of
 from dokimos.core.errors import DokimosError, about
+from dokimos.engine.runtimes.sessions import load_session, run_session
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided, evaluate
-from dokimos.runtimes.sessions import load_session, run_session
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib

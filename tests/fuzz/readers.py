@@ -38,6 +38,7 @@ from dokimos.constructions.draft import make_knobs
 from dokimos.constructions.recipes import parse_recipe, with_seeds
 from dokimos.core.errors import DokimosError
 from dokimos.core.strict_json import write
+from dokimos.engine.runtimes.sessions import Replayer
 from dokimos.judging.baselines import read_baseline
 from dokimos.judging.label_one import OpenForm, read_open_form
 from dokimos.judging.published_results import import_results
@@ -53,7 +54,6 @@ from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
-from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.entry import SuiteEntry, TruthForm, load_truth, read_content, read_form, read_text
 from dokimos.suites.facts import (
     COMPONENTS,

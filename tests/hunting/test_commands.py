@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.settings import RunSettings
-from dokimos.hunting.network_formula import formula, number
+from dokimos.hunting.file_graph import formula, number
 from dokimos.hunting.rounds import Hunt, HuntSettings, read_known
 from dokimos.hunting.write_up import MOST_LINES
 from dokimos.suites.suite_files import files_of

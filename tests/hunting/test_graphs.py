@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, read_graph
 from dokimos.hunting.random_networks import RANDOM
 from dokimos.hunting.slicing import Removal, Slicer, refitted
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import GraphBuilder
-from dokimos.runtimes.sessions import replay
 from tests.hunting.specimens import dilated, hinge, random_graph
 
 

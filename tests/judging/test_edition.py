@@ -16,7 +16,7 @@ from dokimos.judging.edition import Category, EditionTool, edition_text, handed_
 from dokimos.judging.published_results import find_results, import_results
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.edition_tables import as_latex
+from dokimos.reports.edition_page import as_latex
 from dokimos.suites.instance import Answer
 from tests.campaigns.published import CORNER, write_benchmark
 

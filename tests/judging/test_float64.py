@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.engine.runtimes.sessions import ONNXRUNTIME, REFERENCE, Replayer, nearest_float
 from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.wrong_answers import replay_row
-from dokimos.runtimes.sessions import ONNXRUNTIME, REFERENCE, Replayer, nearest_float
 from dokimos.suites.instance import Answer
 from tests.judging.test_judge import record
 from tests.networks.building import Builder

@@ -20,7 +20,7 @@ from dokimos.networks.semantics.exact import Enclosure
 from dokimos.suites.instance import Answer, Certificate, Label
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Termination
-from tests.runtimes.test_cross_check import leaky, misread, slope_of_zero
+from tests.engine.runtimes.test_cross_check import leaky, misread, slope_of_zero
 from tests.scripting import StubInstance, at_least, believed, instance
 
 F = Fraction

@@ -25,9 +25,9 @@ from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers import environments
 from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.execution.warm_worker import WarmStart
+from tests.engine.runtimes.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
 from tests.judging.test_judge import record
 from tests.networks.building import Builder
-from tests.runtimes.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
 from tests.scripting import instance
 
 PROVEN = LabelCheck(LabelStanding.PROVEN)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME, REFERENCE, Replayer, nearest_float
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure, Undecided
-from dokimos.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME, REFERENCE, Replayer, nearest_float
 from tests.scripting import at_least, relu_network, sigmoid_network
 
 F = Fraction

@@ -10,7 +10,7 @@ from dokimos.core.errors import InputError
 from dokimos.reports import exports
 from dokimos.reports.figures.curves import CactusSeries, cactus
 from dokimos.reports.figures.frame import Figure
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 
 
 def _figure() -> Figure:

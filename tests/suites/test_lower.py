@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.sessions import Replayer
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import GraphBuilder, ModelBuilder
-from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.lower import is_plain, lower
 from dokimos.suites.vnnlib.reader import parse_vnnlib
 from dokimos.suites.vnnlib.violation import violation_at

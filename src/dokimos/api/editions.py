@@ -1,8 +1,9 @@
-"""Editions of a competition: set one up, run it, score it, publish it."""
+"""Editions of a competition: set one up, run it, score it, publish it; and labels that outlive it."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Sequence
@@ -11,16 +12,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dokimos import __version__
 from dokimos.api.campaigns import chosen_verifiers, run_suites
-from dokimos.api.suites import read_suite
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.campaigns.campaign import Campaign
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
+from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table
 from dokimos.core.tables import TableRows
+from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.edition import (
     EDITION,
     OVERRIDES,
@@ -34,11 +38,21 @@ from dokimos.judging.edition import (
     write_results,
 )
 from dokimos.judging.edition import read_edition as _read_edition
+from dokimos.judging.judge_instances import audited_label
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns, judge_campaigns
-from dokimos.reports.edition_page import write_site
-from dokimos.reports.edition_tables import EditionFindings, edition_figures, edition_tables, table_texts
-from dokimos.reports.layout.render import drawing_style
-from dokimos.suites.folder import benchmark_folders, benchmark_name
+from dokimos.reports.edition_page import (
+    EditionFindings,
+    edition_figures,
+    edition_tables,
+    table_texts,
+    write_site,
+)
+from dokimos.reports.render import drawing_style
+from dokimos.suites.database import Database, KeptLabel, Said, Seen, key_of, truth_for
+from dokimos.suites.entry import SuiteEntry, exists, read_content
+from dokimos.suites.folder import Suite, benchmark_folders, benchmark_name
+from dokimos.suites.folder import read_suite as _read_leniently
+from dokimos.suites.suite_files import write_rows
 from dokimos.verifiers.base import Verifier
 
 
@@ -263,3 +277,197 @@ def tool_card(tool: EditionTool, verifier: Verifier) -> str:
     }
     lines = [f"# {tool.name}", "", *(f"- **{name}**: {said}" for name, said in facts.items()), ""]
     return "\n".join(lines)
+
+
+# The database of labels: fill it, ask it, and make suites of what it knows about your own files
+
+
+_YEARS = re.compile(r"(\d{4})?(-?)(\d{4})?")
+
+
+@dataclass(frozen=True, repr=False)
+class FoundLabels(Brief, Table):
+    """Records of the database, in the order of their keys."""
+
+    labels: tuple[KeptLabel, ...]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record for each label, with the first place where its instance occurs."""
+        return [
+            {
+                "key": one.key[:12],
+                "label": one.label,
+                "proof": one.kind,
+                "margin": one.margin,
+                "inputs": one.inputs,
+                "operators": " ".join(one.operators),
+                "benchmark": one.seen[0].benchmark if one.seen else "",
+                "instance": one.seen[0].instance if one.seen else "",
+                "answers": len(one.answers),
+            }
+            for one in self.labels
+        ]
+
+
+def add_labels(
+    suites: SuiteSource | Sequence[SuiteSource],
+    *,
+    database: str | Path | None = None,
+    year: int = 0,
+    progress: ProgressCallback[object] = ignore,
+) -> FoundLabels:
+    """Keep the labels of suites in the database: `dokimos db add`.
+
+    `database` is its folder (default: in Dokimos' home). Instances without a label that is proven now are
+    left out; copies of an instance under other names are one record.
+
+    >>> len(dokimos.add_labels("tiny", database="db").labels)
+    2
+    """
+    store = Database.at(None if database is None else Path(database))
+    found: dict[str, KeptLabel] = {}
+    now = datetime.now(UTC).date().isoformat()
+    given = [suites] if isinstance(suites, str | Path | Suite) else suites
+    for suite in map(read_suite, given):
+        for done, entry in enumerate(suite, start=1):
+            seen = Seen(benchmark_name(suite.folder), entry.name, year)
+            if exists(entry.truth_path) and check_entry(entry).is_proven:
+                kept = store.add(entry, seen, found=now)
+                found[kept.key] = kept
+            progress(ProgressUpdate("keeping labels", done, len(suite), entry.name, None))
+    return FoundLabels(tuple(found.values()))
+
+
+def keep_audited(judged: JudgedCampaigns, *, database: Path | None = None) -> int:
+    """Keep the labels of audited instances with what each tool answered; returns how many.
+
+    They are those of the benchmarks, and those that the audit keeps beside its campaign.
+    """
+    store, now, count = Database.at(database), datetime.now(UTC).date().isoformat(), 0
+    for one in judged.campaigns:
+        source = one.campaign.manifest.published
+        year = 0 if source is None or source.year is None else source.year
+        for name, folder in one.folders.items():
+            for entry in _read_leniently(folder, leniently=True):
+                beside = audited_label(one.campaign.folder, name, entry.name)
+                labelled = entry if exists(entry.truth_path) else replace(entry, truth_path=beside)
+                if not exists(labelled.truth_path) or not check_entry(labelled).is_proven:
+                    continue
+                answers = [
+                    Said(run.verifier, year, run.answer.value, run.wall_seconds)
+                    for run in one.campaign.records
+                    if (run.suite, run.instance) == (name, entry.name)
+                ]
+                store.add(labelled, Seen(name, entry.name, year), answers, found=now)
+                count += 1
+    return count
+
+
+def find_labels(
+    *,
+    database: str | Path | None = None,
+    label: str = "",
+    operators: Sequence[str] = (),
+    years: str = "",
+    benchmark: str = "",
+) -> FoundLabels:
+    """Ask the database of labels: `dokimos db find`.
+
+    `label` is sat or unsat; `operators` must all occur in the network; `years` is such as 2025, 2023- or
+    2021-2024; `benchmark` is the name of one in which the instance occurs.
+
+    >>> [found.label for found in dokimos.find_labels(database="db", label="sat").labels]
+    ['sat']
+    """
+    if label not in ("", "sat", "unsat"):
+        raise InputError(f"`label` must be sat or unsat, not {label!r}.")
+    first, last = _span(years)
+    return FoundLabels(
+        tuple(
+            one
+            for one in Database.at(None if database is None else Path(database))
+            if (not label or one.label == label)
+            and set(operators) <= set(one.operators)
+            and (not years or any(first <= year <= last for year in one.years))
+            and (not benchmark or benchmark in {seen.benchmark for seen in one.seen})
+        )
+    )
+
+
+def _span(years: str) -> tuple[int, int]:
+    found = _YEARS.fullmatch(years)
+    if found is None or (years and not (found[1] or found[3])):
+        raise InputError(
+            f"`years` {years!r} is not a span of years; write it like 2025, 2023- or 2021-2024."
+        )
+    first = int(found[1] or 0)
+    last = int(found[3]) if found[3] else 9999 if found[2] or not years else first
+    return first, last
+
+
+@dataclass(frozen=True, repr=False)
+class ExportedLabels(Brief):
+    """A suite of labelled instances, and what was left out of it, each with the reason."""
+
+    suite: Suite | None
+    left_out: tuple[tuple[str, str], ...]
+
+
+def export_labels(
+    labels: FoundLabels,
+    suites: SuiteSource | Sequence[SuiteSource],
+    *,
+    out: str | Path,
+    progress: ProgressCallback[object] = ignore,
+) -> ExportedLabels:
+    """Make a suite of the instances of your own files that these labels are about: `dokimos db export`.
+
+    `suites` are benchmarks on this disk. Every label is proven again on your files; one whose proof does
+    not hold for them, because they were exported otherwise, is left out.
+
+    >>> found = dokimos.find_labels(database="db", label="unsat")
+    >>> made = dokimos.export_labels(found, "tiny", out="mine")
+    >>> len(made.suite), dokimos.check("mine").is_proven
+    (1, True)
+    """
+    folder = Path(out)
+    expect_new_or_empty(folder)
+    wanted = {one.key: one for one in labels.labels}
+    rows: list[tuple[str, str, float]] = []
+    families: dict[str, str] = {}
+    left_out: list[tuple[str, str]] = []
+    given = [suites] if isinstance(suites, str | Path | Suite) else suites
+    for suite in map(read_suite, given):
+        for done, entry in enumerate(suite, start=1):
+            try:
+                kept = wanted.pop(key_of(entry), None)
+            except InputError as error:
+                left_out.append((entry.name, str(error)))
+                continue
+            if kept is not None and (problem := _write(entry, kept, folder)):
+                left_out.append((entry.name, problem))
+            elif kept is not None:
+                rows.append(
+                    (f"onnx/{entry.name}.onnx", f"vnnlib/{entry.name}.vnnlib", entry.timeout_seconds)
+                )
+                families[entry.name] = entry.family
+            progress(ProgressUpdate("joining labels", done, len(suite), entry.name, None))
+    if not rows:
+        return ExportedLabels(None, tuple(left_out))
+    write_rows(folder, rows, families, recipe={"about": "labels of the database"}, version=__version__)
+    return ExportedLabels(read_suite(folder), tuple(left_out))
+
+
+def _write(entry: SuiteEntry, kept: KeptLabel, folder: Path) -> str:
+    """Write the files and the truth of an instance, if the proof holds for them; otherwise why not."""
+    places = folder / "onnx" / f"{entry.name}.onnx", folder / "vnnlib" / f"{entry.name}.vnnlib"
+    truth = folder / "truth" / f"{entry.name}.json"
+    for place, path in zip(places, (entry.network_path, entry.property_path), strict=True):
+        write_whole(place, read_content(path))
+    write_whole(truth, strict_json.write(truth_for(kept, entry.read_instance())))
+    copied = replace(entry, network_path=places[0], property_path=places[1], truth_path=truth)
+    checked = check_entry(copied)
+    if not checked.is_proven:
+        for path in (*places, truth):
+            path.unlink()
+    return checked.problem

@@ -1,17 +1,22 @@
-"""Families and shipped suites: what can be generated, and generating it."""
+"""Suites that are made: from families, by recipes, or with hidden counterexamples; and attacks on them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
+from dokimos.constructions.hiding.labelled import hidden_suite
+from dokimos.constructions.hiding.plants import HideSettings as HideSettings
+from dokimos.constructions.hiding.plants import parse_shape as parse_shape
+from dokimos.constructions.hiding.plants import soundness_settings
 from dokimos.constructions.recipes import (
     GenerateSettings,
     Recipe,
@@ -21,9 +26,24 @@ from dokimos.constructions.recipes import (
     valid_seed,
 )
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
-from dokimos.suites.folder import Suite, shipped_names
+from dokimos.core.registry import unknown_name
+from dokimos.core.tables import table
+from dokimos.engine.attacks import ATTACKS
+from dokimos.judging.survivors import (
+    AttackOutcome,
+    AttackRate,
+    AttackTask,
+    SurvivorCurve,
+    attack_all,
+    hidden_instances,
+    rates,
+    survivor_curves,
+)
+from dokimos.suites.folder import HIDE_REPORT, Suite, shipped_names
+from dokimos.suites.instance import Label
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,3 +170,222 @@ def _shipped(name: str) -> ShippedSuite:
     recipe = shipped_recipe(name)
     families = tuple(sorted({draw.family for draw in recipe.draws}))
     return ShippedSuite(name, recipe.size, families, recipe.timeout_seconds, recipe.about)
+
+
+# `attack`: searches any suite for counterexamples
+
+
+@dataclass(frozen=True, repr=False)
+class AttackedSuite(Brief):
+    """A suite, and the outcome of each attack on each instance."""
+
+    suite: Suite
+    budget_seconds: float
+    outcomes: tuple[AttackOutcome, ...]
+
+    @property
+    def rates(self) -> tuple[AttackRate, ...]:
+        """How many counterexamples each attack found, family by family."""
+        return rates(self.outcomes)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The instances, of those not proven `unsat`, on which every attack failed."""
+        return tuple(name for name, is_hidden in self.is_hidden.items() if is_hidden)
+
+    @property
+    def is_hidden(self) -> dict[str, bool]:
+        """For each instance that is not proven `unsat`: whether every attack failed on it."""
+        return hidden_instances(self.outcomes)
+
+    @property
+    def refuted(self) -> tuple[AttackOutcome, ...]:
+        """Counterexamples on instances whose label is `unsat`: these labels are wrong."""
+        return tuple(one for one in self.outcomes if one.is_found and one.label == Label.UNSAT.value)
+
+
+def attack(
+    suite: SuiteSource,
+    attacks: Sequence[str] = (),
+    *,
+    budget_seconds: float = 1.0,
+    seed: int = 0,
+    include_unsat: bool = False,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    progress: ProgressCallback[AttackOutcome] = ignore,
+) -> AttackedSuite:
+    """Search the instances of a suite for counterexamples: `dokimos attack`.
+
+    Each of `attacks` (default: all) has `budget_seconds` of CPU time for each instance. A counterexample
+    counts once it is replayed in exact arithmetic. Instances that are proven `unsat` are left out unless
+    `include_unsat`. If the folder `out` is given, every outcome is written there as soon as it is found, so
+    that the same call continues where it stopped, and `attacks.csv` lists them all.
+
+    >>> attacked = dokimos.attack("tiny", ["units-leaky", "pgd-leaky"], budget_seconds=5)
+    >>> [(one.label, one.attack, one.is_found) for one in attacked.outcomes]
+    [('sat', 'units-leaky', True), ('sat', 'pgd-leaky', True)]
+    """
+    if not 0 < budget_seconds < 1e6:
+        raise InputError("The budget of an attack must be a positive number of seconds below a million.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"The seed must be a whole number of at least 0, not {seed!r}.")
+    names = list(dict.fromkeys(attacks)) or sorted(ATTACKS)
+    for name in names:
+        ATTACKS[name]  # raises InputError, with the nearest name, if it does not exist
+    found = read_suite(suite)
+    wanted = [entry for entry in found.entries if include_unsat or not _is_unsat(entry.read_truth())]
+    if not wanted:
+        raise InputError(
+            f"{found.folder}: every instance is labelled unsat, so there is nothing to find; give "
+            "`include_unsat` to attack them anyway."
+        )
+    tasks = [AttackTask(entry, name, budget_seconds, seed) for entry in wanted for name in names]
+
+    def report(done: int, outcome: AttackOutcome) -> None:
+        what = outcome.reason or (f"found in {outcome.seconds:.2g} s" if outcome.is_found else "not found")
+        note = f"{outcome.instance}: {outcome.attack}: {what}"
+        progress(ProgressUpdate("attacking", done, len(tasks), note, outcome))
+
+    folder = None if out is None else Path(out)
+    outcomes = attack_all(tasks, folder=folder, jobs=jobs, progress=report)
+    if folder is not None:
+        columns = ("instance", "family", "label", "attack", "found", "seconds", "least_margin", "reason")
+        rows = table("attacks", columns, (_cells(one) for one in outcomes))
+        write_whole(folder / "attacks.csv", rows.csv(), what="the table of attacks")
+    return AttackedSuite(found, budget_seconds, outcomes)
+
+
+def _is_unsat(truth: object) -> bool:
+    return getattr(truth, "label", None) is Label.UNSAT
+
+
+def _cells(one: AttackOutcome) -> tuple[object, ...]:
+    found = "yes" if one.is_found else "no"
+    seconds = f"{one.seconds:.3f}"
+    return (
+        *(one.instance, one.family, one.label, one.attack, found),
+        *(seconds, one.least_margin, one.reason),
+    )
+
+
+#: The attacks that training and its filter use; an assessment leaves them out.
+USED_IN_TRAINING = ("pgd",)
+SURVIVOR_PAGE = "survivors.html"
+
+
+@dataclass(frozen=True, repr=False)
+class HiddenSuite(Brief):
+    """A suite with hidden counterexamples, and the outcome for each planted point."""
+
+    suite: Suite
+    report: Mapping[str, Any]
+    was_there: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment(Brief):
+    """How many counterexamples survive each attack, as a function of its CPU time."""
+
+    attacked: AttackedSuite
+    curves: tuple[SurvivorCurve, ...]
+
+
+def hide(
+    settings: HideSettings | None = None, *, out: str | Path, progress: ProgressCallback[None] = ignore
+) -> HiddenSuite:
+    """Make a suite with hidden counterexamples: `dokimos hide`.
+
+    With the tier `lock`, each point gives three instances that share a base: the base alone, proven robust;
+    the base with a parity lock that no input opens; and the base with a lock that opens in one cell. With
+    the tier `trained`, one network is trained to hide a counterexample at each planted point, as in
+    SoundnessBench. If interrupted, the same call continues where it stopped; the same settings give the
+    same files.
+
+    >>> small = dokimos.HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
+    >>> hidden = dokimos.hide(small, out="hidden")
+    >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
+    ['sat', 'unsat', 'unsat']
+    """
+    suite, report = hidden_suite(settings or HideSettings(), Path(out), progress)
+    return HiddenSuite(suite, report or {}, was_there=report is None)
+
+
+@dataclass(frozen=True)
+class SoundnessRow:
+    """The result of one setting of SoundnessBench."""
+
+    name: str
+    planted: int
+    proven: int
+    hidden: int
+
+
+def hide_soundness(
+    settings: HideSettings | None = None,
+    *,
+    out: str | Path,
+    only: Sequence[str] = (),
+    progress: ProgressCallback[None] = ignore,
+) -> tuple[SoundnessRow, ...]:
+    """Train the settings of SoundnessBench, each into its own folder in `out`: `dokimos hide --soundness`.
+
+    `only` names the settings to train (default: all 26). Settings that are done already are not trained
+    again.
+
+    >>> dokimos.hide_soundness(out="soundness", only=["cnn9"])
+    Traceback (most recent call last):
+    dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
+    """
+    known = soundness_settings(settings or HideSettings(tier="trained"))
+    for name in only:
+        if name not in known:
+            raise unknown_name("setting", name, known)
+    rows = []
+    for name in [each for each in known if not only or each in only]:
+        made = hide(known[name], out=Path(out) / name, progress=progress)
+        report = made.report or _kept_report(made.suite)
+        planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
+        rows.append(SoundnessRow(name, planted, proven, hidden))
+    return tuple(rows)
+
+
+def assess_hiding(
+    suite: SuiteSource,
+    attacks: Sequence[str] = (),
+    *,
+    budget_seconds: float = 10.0,
+    seed: int = 0,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    progress: ProgressCallback[Any] = ignore,
+) -> Assessment:
+    """Measure how many counterexamples survive attacks that training did not use: `dokimos hide --assess`.
+
+    If the folder `out` is given, outcomes are written there as soon as they are found, and `survivors.html`
+    shows the curves.
+
+    >>> assessed = dokimos.assess_hiding("tiny", ["units-leaky", "square"], budget_seconds=1)
+    >>> [(curve.attack, curve.survivors[1]) for curve in assessed.curves][0]
+    ('units-leaky', 0)
+    """
+    names = list(attacks) or [name for name in sorted(ATTACKS) if name not in USED_IN_TRAINING]
+    found = attack(
+        suite, names, budget_seconds=budget_seconds, seed=seed, out=out, jobs=jobs, progress=progress
+    )
+    curves = survivor_curves(found.outcomes, budget_seconds=budget_seconds)
+    if out is not None:
+        from dokimos.reports.page import AssessedSuite, write_survivor_page
+
+        about = AssessedSuite(found.suite.folder.name, budget_seconds, len(set(names)))
+        write_survivor_page(curves, about, Path(out) / SURVIVOR_PAGE)
+    return Assessment(found, curves)
+
+
+def _kept_report(suite: Suite) -> Mapping[str, Any]:
+    from dokimos.core import strict_json
+    from dokimos.core.files import read_whole
+
+    path = suite.folder / HIDE_REPORT
+    found: Mapping[str, Any] = strict_json.parse(read_whole(path), file=path)
+    return found

@@ -17,6 +17,9 @@ from dokimos.difficulty.components import EXTRAS as EXTRAS
 from dokimos.difficulty.components import symbol as symbol
 from dokimos.difficulty.profiles import MeasuredProfile as MeasuredProfile
 from dokimos.difficulty.profiles import ProfileTask, measure_all
+from dokimos.engine.runtimes.node_comparison import NodeComparison as NodeComparison
+from dokimos.engine.runtimes.node_comparison import compare_nodes
+from dokimos.engine.runtimes.sessions import NO_RUNTIME as NO_RUNTIME
 from dokimos.judging.bulk import locate
 from dokimos.judging.judged_campaign import judge_entry
 from dokimos.judging.label_checks import LabelCheck, LabelChecker
@@ -31,9 +34,6 @@ from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
 from dokimos.networks.semantics import exact
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.networks.summary import NetworkSummary, summarise
-from dokimos.runtimes.node_comparison import NodeComparison as NodeComparison
-from dokimos.runtimes.node_comparison import compare_nodes
-from dokimos.runtimes.sessions import NO_RUNTIME as NO_RUNTIME
 from dokimos.suites.entry import SuiteEntry, read_content
 from dokimos.suites.facts import COMPONENTS as COMPONENTS
 from dokimos.suites.facts import FOLDER, Profile, read_facts, read_truth_form

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites, without_attacks
-from dokimos.api.database import keep_audited
+from dokimos.api.editions import keep_audited
 from dokimos.api.suites import SuiteSource
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.campaigns.job import remove_folder

@@ -30,11 +30,11 @@ from dokimos.suites.vnnlib.text import parse_decimal as parse_decimal
 
 if TYPE_CHECKING:
     from dokimos.constructions.generation import GeneratedInstance
+    from dokimos.engine.runtimes.cross_check import CrossCheck as CrossCheck
     from dokimos.judging.checked_entry import CheckedEntry as CheckedEntry
     from dokimos.judging.judged_campaign import JudgedCampaigns
     from dokimos.judging.label_tasks import LabelOutcome as LabelOutcome
     from dokimos.laws.proving.saved_proofs import CheckedProof
-    from dokimos.runtimes.cross_check import CrossCheck as CrossCheck
 
 
 # Look up a suite: the suite itself, its folder, or the name of a shipped suite

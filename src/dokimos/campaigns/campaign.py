@@ -16,12 +16,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
-from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
+from dokimos.campaigns.plan import Agenda, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import only_one, sync_folder

@@ -30,7 +30,6 @@ import msgspec
 from msgspec import Struct
 
 from dokimos import __version__
-from dokimos.campaigns.agenda import Agenda
 from dokimos.campaigns.job import (
     JobTask,
     failed_record,
@@ -45,7 +44,7 @@ from dokimos.campaigns.job import (
     task_of,
 )
 from dokimos.campaigns.journal import Finished, Journal, RunRecord, event_line, parse_line, to_event
-from dokimos.campaigns.plan import Job, Tool
+from dokimos.campaigns.plan import Agenda, Job, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import (
     DokimosError,

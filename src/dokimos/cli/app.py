@@ -51,9 +51,7 @@ _LAW = {
     ),
     "lint": Entry("Parse laws, and show what is wrong with each.", "law:lint", "law lint older.law"),
     "fmt": Entry("Format the files of laws.", "law:fmt", "law fmt older.law --check"),
-    "test": Entry(
-        "Test a model against laws.", "law_test:test", "law test older.law --budget 100 --out found"
-    ),
+    "test": Entry("Test a model against laws.", "law:test", "law test older.law --budget 100 --out found"),
     "replay": Entry("Replay saved violations.", "law:replay", "law replay found/older.json --allow-code"),
     "verify": Entry(
         "Prove laws of a model for every case, or find a violation.",
@@ -67,12 +65,12 @@ _LAW = {
     ),
     "repair": Entry(
         "Change a model until it keeps a law.",
-        "law_test:repair",
+        "law:repair",
         "law repair older.law --model score.onnx --seeds 1 --epochs 2 --out kept.onnx",
     ),
     "fuzz": Entry(
         "Draw a pool of inputs from a domain.",
-        "law_test:fuzz",
+        "law:fuzz",
         "law fuzz people.py --size 10 --out pool.json",
     ),
     "convert": Entry(
@@ -192,18 +190,18 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         ),
         "profile": Entry(
             "Measure how difficult each instance is, and why.",
-            "profile_command:profile",
+            "show:profile",
             "profile quick --samples 100",
         ),
         "audit": Entry("Report what is wrong with a benchmark.", "audit:audit", "audit quick"),
         "db": Entry(
             "Keep labels by what instances mean; find and export them.",
             commands={
-                "add": Entry("Keep the labels of suites.", "database:add", "db add quick"),
-                "find": Entry("List labels.", "database:find", "db find --unsat --operators Relu"),
+                "add": Entry("Keep the labels of suites.", "edition:add", "db add quick"),
+                "find": Entry("List labels.", "edition:find", "db find --unsat --operators Relu"),
                 "export": Entry(
                     "Write a suite of labelled instances on this disk.",
-                    "database:export",
+                    "edition:export",
                     "db export quick --unsat --suite proven",
                 ),
             },
@@ -213,7 +211,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         ),
         "replay": Entry(
             "Evaluate a network at a point, exactly and in onnxruntime.",
-            "show:replay",
+            "check:replay",
             "replay net.onnx net.vnnlib 0.5,0.5",
             {"ignore_unknown_options": True},
         ),

@@ -1,9 +1,9 @@
-"""`dokimos check`: prove labels and laws again, from the files alone."""
+"""What is computed again from the files alone: `dokimos check`, `label` and `replay`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +12,12 @@ import typer
 from dokimos.cli.completion import suite_names
 from dokimos.cli.options import DomainOption, Jobs, PluginProofs
 from dokimos.cli.output import Json, printout
+from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.table import Table
 
+    from dokimos.api.networks import NodeComparison, Replay, ReplayedPoint
     from dokimos.api.suites import CheckedEntry, LabelOutcome
 
 
@@ -93,22 +93,19 @@ def check(
 
 
 def _table(checked: Sequence[CheckedEntry]) -> Table:
-    from rich.table import Table
+    from dokimos.reports.terminal_tables import grid
 
     proven = [one for one in checked if one.is_proven]
-    table = Table(title=f"{len(proven)} of {len(checked)} labels proven", title_justify="left")
-    for column in ("family", "label", "proof"):
-        table.add_column(column)
-    for column in ("proven (reals)", "proven (float32)", "least float32 margin"):
-        table.add_column(column, justify="right")
     rows: dict[tuple[str, str, str], list[float | None]] = {}
     for one in proven:
         rows.setdefault((one.family, one.label, one.kind), []).append(one.float32_margin)
-    for (family, label, kind), margins in sorted(rows.items()):
+    cells = []
+    for key, margins in sorted(rows.items()):
         safe = [m for m in margins if m is not None]
-        least = f"{min(safe):.3g}" if safe else "-"
-        table.add_row(family, label, kind, str(len(margins)), str(len(safe)), least)
-    return table
+        cells.append((*key, len(margins), len(safe), f"{min(safe):.3g}" if safe else "-"))
+    counts = ("proven (reals)", "proven (float32)", "least float32 margin")
+    title = f"{len(proven)} of {len(checked)} labels proven"
+    return grid(("family", "label", "proof", *counts), cells, title=title, right=counts)
 
 
 # `dokimos label`: labels, with proofs, for instances that have none
@@ -164,23 +161,117 @@ def label(
 
 
 def _label_table(labelled: Sequence[LabelOutcome]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table()
-    for column in ("instance", "label", "proof", "found by"):
-        table.add_column(column, overflow="fold")
-    table.add_column("margin", justify="right")
-    for one in labelled:
-        margin = "-" if one.margin is None else f"{one.margin:.3g}"
-        cells = (one.name, one.label, one.kind, one.by or "already labelled", margin)
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    from dokimos.reports.terminal_tables import grid
+
+    rows = [
+        (one.name, one.label, one.kind, one.by or "already labelled", _short(one.margin, "-"))
+        for one in labelled
+    ]
+    return grid(("instance", "label", "proof", "found by", "margin"), rows, right=("margin",))
+
+
+def _short(number: float | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:.3g}"
 
 
 def _open_in_words(outcome: LabelOutcome) -> str:
     """Why an instance is open, and how close the search came to either answer."""
-    nearest = "unknown" if outcome.nearest is None else f"{outcome.nearest:.3g}"
-    bound = "unknown" if outcome.bound is None else f"{outcome.bound:.3g}"
+    nearest, bound = (_short(found, "unknown") for found in (outcome.nearest, outcome.bound))
     margins = f"least margin found {nearest}, proven to be above {bound} everywhere"
     return f"{outcome.name}: open ({margins}): {outcome.reason}"
+
+
+# `dokimos replay`: what happens at one point, exactly and in onnxruntime
+
+
+#: So many characters of an exact number are shown.
+_DIGITS = 24
+
+
+def replay(
+    network: Annotated[Path, typer.Argument(help="The ONNX file, plain or gzipped.")],
+    property: Annotated[Path, typer.Argument(help="The VNN-LIB file, plain or gzipped.")],
+    point: Annotated[
+        list[str],
+        typer.Argument(
+            help="A file with a VNN-COMP witness or with numbers, or the numbers themselves, "
+            "separated by commas or blanks."
+        ),
+    ],
+) -> None:
+    """Evaluate a network at a point, exactly and in onnxruntime, and check it against a property.
+
+    Says whether the point is in the box, whether it violates the property and by what margin, and names the
+    first node at which onnxruntime and the exact value differ by more than rounding explains. Exit code 1
+    if the point violates the property, exactly or in onnxruntime, or if the two differ; otherwise 0.
+    """
+    import dokimos
+
+    found = dokimos.replay(network, property, point)
+    for line in _replay_lines(found):
+        echo(line)
+    if found.violates or found.parts:
+        raise typer.Exit(1)
+
+
+def _replay_lines(found: ReplayedPoint) -> Iterator[str]:
+    from dokimos.reports.sections.wrong_answers import replay_row
+
+    replay, row = found.replay, replay_row(found.replay)
+    yield "in the box" if row.in_box else f"outside the box by {row.outside_by.short}"
+    yield f"exactly: {_exactly(replay)}" + (
+        "" if row.violation is None else f", margin {row.violation.short}"
+    )
+    yield f"in {row.runtime}: {_in_runtime(found)}"
+    for output in row.outputs:
+        exact = "-" if output.exact is None else _to_the_digit(output.exact.full)
+        runtime = "-" if output.onnxruntime is None else output.onnxruntime.full
+        yield f"  Y_{output.index} = {exact} exactly, {runtime} in {row.runtime}"
+    if row.outputs_left_off:
+        yield f"  … and {row.outputs_left_off} more outputs"
+    yield _node_line(found.nodes)
+
+
+def _to_the_digit(full: str) -> str:
+    """A number that is called exact: all of its digits, or the first and a mark that there are more."""
+    digits, mark, power = full.removesuffix("…").partition("e")
+    return full if len(digits) <= _DIGITS or "±" in full else f"{digits[:_DIGITS]}…{mark}{power}"
+
+
+def _exactly(replay: Replay) -> str:
+    if not replay.is_decided:
+        return "whether it violates is undecided at every precision tried"
+    if not replay.in_box:
+        return "no violation, since it is outside the box"
+    return "it violates the property" if replay.violates_exactly else "it does not violate the property"
+
+
+def _in_runtime(found: ReplayedPoint) -> str:
+    from dokimos.api.networks import NO_RUNTIME
+
+    replay, near = found.replay, found.in_floats
+    if replay.runtime == NO_RUNTIME:
+        return "not evaluated: neither onnxruntime nor ONNX's reference evaluator runs the network"
+    if near is None:
+        return f"not evaluated: the point is outside the range of {replay.float_type}"
+    said = "it violates" if near.violates_in_onnxruntime else "it does not violate"
+    if replay.witness_in_float32:
+        return f"{said} the property"
+    where = "in the box" if near.in_box else "outside the box"
+    return f"{said} the property at the nearest {replay.float_type} point, which is {where}"
+
+
+def _node_line(nodes: NodeComparison) -> str:
+    if nodes.remark:
+        return f"not compared node by node: {nodes.remark}"
+    first = nodes.first
+    if first is None:
+        return f"{nodes.compared} of {nodes.nodes} nodes compared: rounding explains every difference"
+    name = f" {first.node!r}" if first.node else ""
+    place = f"{first.tensor}[{', '.join(map(str, first.index))}]"
+    return (
+        f"they first differ at node {first.position + 1} of {nodes.nodes}, {first.op}{name}: {place} is "
+        f"{first.computed!r} in {nodes.runtime} and {first.exact!r} exactly, while rounding explains "
+        f"at most {first.rounding:.3g}"
+    )

@@ -141,17 +141,15 @@ def verifiers(context: typer.Context, as_json: Json = False) -> None:
     """List the known verifiers, which of them are installed, and how to get the others."""
     if context.invoked_subcommand is not None:
         return
-    from rich.table import Table
-
     import dokimos
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table()
-    for column in ("verifier", "installed", "version", "cannot read", "how to get it"):
-        table.add_column(column, overflow="fold")
     found = dokimos.list_verifiers()
-    for row in found:
-        there = "yes" if row.is_installed else "no"
-        table.add_row(row.name, there, row.version or "-", row.limitations, row.how_to_get)
+    rows = [
+        (one.name, "yes" if one.is_installed else "no", one.version or "-", one.limitations, one.how_to_get)
+        for one in found
+    ]
+    table = grid(("verifier", "installed", "version", "cannot read", "how to get it"), rows)
     with printout("verifiers", as_json) as out:
         out.table("verifiers", found, table)
 

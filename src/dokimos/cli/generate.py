@@ -140,31 +140,27 @@ def families(
     as_json: Json = False,
 ) -> None:
     """List the families of instances; with a name, show that family's knobs and why its labels hold."""
-    from rich.table import Table
     from rich.text import Text
 
     import dokimos
+    from dokimos.reports.terminal_tables import as_cells, grid
 
     if name is not None:
         family = dokimos.find_family(name)
-        table = Table(title=f"{name}: {family.summary}", title_justify="left")
-        for column in ("knob", "default", "range", "what it does"):
-            table.add_column(column, overflow="fold")
+        table = grid(("knob", "default", "range", "what it does"), title=f"{name}: {family.summary}")
         for knob in family.knobs:
             option = f"--{knob.name.replace('_', '-')}"
             span = ", ".join(knob.options) or f"{knob.least:g} to {knob.most:g}"
             default = knob.default if knob.options else f"{knob.default:g}"
-            table.add_row(option, default, span, knob.help)
+            table.add_row(*as_cells((option, default, span, knob.help)))
         with printout("families", as_json) as out:
             out.table("knobs", family.knobs, table)
             out.shown([Text(family.theorem)])
         return
-    table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
-    table.add_column("family")
-    table.add_column("what makes it hard", overflow="fold")
     found = dokimos.list_families()
-    for family in found:
-        table.add_row(family.name, family.summary)
+    rows = [(family.name, family.summary) for family in found]
+    title = "Families (dokimos generate FAMILY --out FOLDER)"
+    table = grid(("family", "what makes it hard"), rows, title=title)
     with printout("families", as_json) as out:
         out.table("families", ({"name": each.name, "summary": each.summary} for each in found), table)
 
@@ -174,18 +170,17 @@ def families(
 
 def suites(as_json: Json = False) -> None:
     """List the shipped suites; commands that take a suite also take these names."""
-    from rich.table import Table
-
     import dokimos
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table()
-    for column in ("suite", "instances", "families", "timeout", "about"):
-        table.add_column(column, justify="right" if column == "instances" else "left")
+    rows = []
     found = dokimos.list_suites()
     for suite in found:
         shown = "all" if len(suite.families) > 6 else ", ".join(suite.families)
         timeout = f"{suite.timeout_seconds:g} s"
-        table.add_row(suite.name, str(suite.instances), shown, timeout, suite.about)
+        rows.append((suite.name, suite.instances, shown, timeout, suite.about))
+    columns = ("suite", "instances", "families", "timeout", "about")
+    table = grid(columns, rows, right=("instances",))
     with printout("suites", as_json) as out:
         out.table("suites", found, table)
 
@@ -197,21 +192,18 @@ def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets that --data takes by name, and which of them are on this machine."""
     if context.invoked_subcommand is not None:
         return
-    from rich.table import Table
-
     import dokimos
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table()
-    for column in ("data", "shape", "train", "test", "here", "from", "about"):
-        table.add_column(
-            column, overflow="fold", justify="right" if column in ("train", "test") else "left"
-        )
+    rows = []
     found = dokimos.list_data()
     for one in found:
         here = "yes" if one.is_kept else f"dokimos data get {one.name}"
         shape = "×".join(map(str, one.shape))
         package = one.package or "scikit-learn"
-        table.add_row(one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about)
+        rows.append((one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about))
+    columns = ("data", "shape", "train", "test", "here", "from", "about")
+    table = grid(columns, rows, right=("train", "test"))
     with printout("data", as_json) as out:
         out.table("data", found, table)
         out.line("--data also takes your own .npz, .csv or .vnnlib file, or a folder of pictures.")

@@ -15,7 +15,7 @@ from dokimos.cli.output import Json, printout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.api.counterexamples import Assessment, AttackedSuite, HideSettings
+    from dokimos.api.families import Assessment, AttackedSuite, HideSettings
 
 
 def hide(
@@ -100,7 +100,7 @@ def hide(
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.api.counterexamples import HideSettings, parse_shape
+    from dokimos.api.families import HideSettings, parse_shape
     from dokimos.cli.output import listed, progress_bar
     from dokimos.core.errors import InputError
     from dokimos.core.readable import parse_seconds
@@ -188,17 +188,15 @@ def _survivors(assessed: Assessment) -> Iterator[dict[str, object]]:
 
 
 def _curves(assessed: Assessment) -> Table:
-    from rich.table import Table
-    from rich.text import Text
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table(title="counterexamples that survive, by CPU-seconds of each attack")
-    table.add_column("attack", no_wrap=True)
-    for seconds in assessed.curves[0].survivors if assessed.curves else ():
-        table.add_column(f"{seconds:g} s", justify="right")
-    for curve in assessed.curves:
-        cells = [f"{left}/{curve.total}" for left in curve.survivors.values()]
-        table.add_row(curve.attack, *(Text(cell) for cell in cells))
-    return table
+    times = [f"{seconds:g} s" for seconds in (assessed.curves[0].survivors if assessed.curves else ())]
+    rows = [
+        (curve.attack, *(f"{left}/{curve.total}" for left in curve.survivors.values()))
+        for curve in assessed.curves
+    ]
+    title = "counterexamples that survive, by CPU-seconds of each attack"
+    return grid(("attack", *times), rows, title=title, right=times)
 
 
 # `dokimos attack`: which counterexamples in a suite are easy to find
@@ -263,15 +261,11 @@ def attack(
 
 def _table(found: AttackedSuite) -> Table:
     """One row for each attack, one column for each family: found/tried, and the median time."""
-    from rich.table import Table
-    from rich.text import Text
+    from dokimos.reports.terminal_tables import as_cells, grid
 
     rows = {(one.family, one.attack): one for one in found.rates}
     families = sorted({family for family, _ in rows})
-    table = Table()
-    table.add_column("attack", no_wrap=True)
-    for family in families:
-        table.add_column(family, justify="right", overflow="fold")
+    table = grid(("attack", *families), right=families)
     for attack in dict.fromkeys(one.attack for one in found.rates):
         cells = []
         for family in families:
@@ -281,5 +275,5 @@ def _table(found: AttackedSuite) -> Table:
             else:
                 when = "" if one.median_seconds is None else f" ({one.median_seconds:.2g} s)"
                 cells.append(f"{one.found}/{one.tried}{when}")
-        table.add_row(attack, *(Text(cell) for cell in cells))
+        table.add_row(*as_cells((attack, *cells)))
     return table

@@ -176,18 +176,16 @@ def _make(
 def _report(made: PropertySuite, said: Printout) -> None:
     from collections import Counter
 
-    from rich.table import Table
+    from dokimos.reports.terminal_tables import as_cells, grid
 
     shown = None
     if any(record.proven is not None for record in made.records):
-        shown = Table()
-        for column in ("record", "proven", "broken", "instances"):
-            shown.add_column(column, overflow="fold")
+        shown = grid(("record", "proven", "broken", "instances"))
         for record in made.records:
             if record.proven is not None:
                 broken = "-" if record.broken is None else show_radius(record.broken)
                 labels = ", ".join(label or "no label" for _, label in record.instances) or record.reason
-                shown.add_row(record.record, show_radius(record.proven), broken, labels)
+                shown.add_row(*as_cells((record.record, show_radius(record.proven), broken, labels)))
     said.table("records", made.records, shown)
     left_out = Counter(record.reason for record in made.records if not record.instances)
     for reason, count in left_out.most_common():
@@ -261,10 +259,9 @@ def train(
 
     If interrupted, the same command continues where it stopped.
     """
-    from rich.table import Table
-
     import dokimos
     from dokimos.cli.output import progress_bar
+    from dokimos.reports.terminal_tables import grid
 
     with progress_bar("training") as show:
         made = dokimos.train_model(
@@ -285,13 +282,11 @@ def train(
             progress=show,
         )
     accuracy, radius = made.accuracy, show_radius(made.radius)
-    table = Table()
     sizes = ("network", "parameters", "ReLUs", "records")
-    for column in (*sizes, "clean", f"PGD, ε = {radius}", f"verified by linear bounds, ε = {radius}"):
-        table.add_column(column)
-    shares = (str(accuracy.clean), str(accuracy.attacked), str(accuracy.verified))
-    counts = (f"{made.parameters:,}", f"{made.relus:,}", str(accuracy.clean.count))
-    table.add_row(made.network.stem, *counts, *shares)
+    columns = (*sizes, "clean", f"PGD, ε = {radius}", f"verified by linear bounds, ε = {radius}")
+    shares = (accuracy.clean, accuracy.attacked, accuracy.verified)
+    counts = (f"{made.parameters:,}", f"{made.relus:,}", accuracy.clean.count)
+    table = grid(columns, [(made.network.stem, *counts, *shares)])
     with printout("train", as_json) as said:
         said.table("networks", [made], table)
         said.line(f"{made.network}: written, with its normalisation in {made.network.stem}.json")

@@ -1,23 +1,26 @@
-"""`dokimos show`: everything that is known about one instance."""
+"""`dokimos show` and `dokimos profile`: all that is known about an instance, and what makes it hard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import suite_names
+from dokimos.cli.options import Jobs
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from rich.table import Table
 
-    from dokimos.api.networks import Box, Conjunction, NodeComparison, Replay, ReplayedPoint, ShownInstance
-
+    from dokimos.api.networks import Box, Conjunction, MeasuredProfile, Measurement, ShownInstance
+    from dokimos.core.progress import ProgressUpdate
 
 #: How many inputs, disjuncts and boxes are listed.
 _INPUTS, _DISJUNCTS, _BOXES = 8, 10, 2
@@ -181,7 +184,7 @@ def _point(point: tuple[Fraction, ...]) -> str:
 
 def _profile(shown: ShownInstance) -> Iterator[str]:
     from dokimos.api.networks import symbol
-    from dokimos.cli.profile_command import shown as measured
+    from dokimos.cli.show import shown as measured
 
     if shown.profile is None:
         yield _field("profile", "none; `dokimos profile` measures one")
@@ -204,115 +207,137 @@ def _answer_rows(shown: ShownInstance) -> Iterator[dict[str, object]]:
 
 
 def _answers(shown: ShownInstance) -> Table:
-    from rich.table import Table
-    from rich.text import Text
 
     from dokimos.core.readable import printable, seconds
+    from dokimos.reports.terminal_tables import grid
 
-    table = Table(title="answers", title_justify="left")
-    for column in ("verifier", "answer", "verdict"):
-        table.add_column(column, overflow="fold")
-    table.add_column("seconds", justify="right")
-    table.add_column("why", overflow="fold")
+    rows = []
     for one in shown.judgements:
         run = one.record
         verdict = "unchecked" if one.verdict.is_unchecked else one.verdict.value
         name = f"{run.verifier} {run.verifier_version}"
-        cells = (name, run.answer.value, verdict, seconds(run.wall_seconds), printable(one.reason))
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+        rows.append((name, run.answer.value, verdict, seconds(run.wall_seconds), printable(one.reason)))
+    columns = ("verifier", "answer", "verdict", "seconds", "why")
+    return grid(columns, rows, title="answers", right=("seconds",))
 
 
-# `dokimos replay`: what happens at one point, exactly and in onnxruntime
+# `dokimos profile`: what makes instances hard
 
 
-#: So many characters of an exact number are shown.
-_DIGITS = 24
-
-
-def replay(
-    network: Annotated[Path, typer.Argument(help="The ONNX file, plain or gzipped.")],
-    property: Annotated[Path, typer.Argument(help="The VNN-LIB file, plain or gzipped.")],
-    point: Annotated[
-        list[str],
+def profile(
+    suite: Annotated[
+        str,
         typer.Argument(
-            help="A file with a VNN-COMP witness or with numbers, or the numbers themselves, "
-            "separated by commas or blanks."
+            help="A suite's folder, the name of a shipped suite, or a network (.onnx).",
+            autocompletion=suite_names,
         ),
     ],
+    property: Annotated[
+        Path | None, typer.Argument(help="The property (.vnnlib), if a network is given.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder for the profiles (default: SUITE/profiles, or Dokimos' home)."),
+    ] = None,
+    samples: Annotated[int, typer.Option(help="How many points of the input set to sample.", min=2)] = 1000,
+    seed: Annotated[int, typer.Option(help="The seed of the samples.", min=0)] = 0,
+    tau: Annotated[float, typer.Option(help="The width of the grid of gradients, for A_τ.")] = 1e-3,
+    tau_slope: Annotated[
+        float, typer.Option(help="How much a smooth unit's slope varies before it is unstable, for U.")
+    ] = 0.1,
+    eta: Annotated[
+        float, typer.Option(help="A small number added to the denominators of G_IBP and d_eff.")
+    ] = 1e-12,
+    more: Annotated[
+        bool,
+        typer.Option(
+            "--more",
+            help="Also measure what takes seconds each: proven margins, linear regions, proof size, …",
+        ),
+    ] = False,
+    jobs: Jobs = None,
+    as_json: Json = False,
 ) -> None:
-    """Evaluate a network at a point, exactly and in onnxruntime, and check it against a property.
+    """Measure the difficulty profile of each instance. Exit code 2 if one cannot be measured.
 
-    Says whether the point is in the box, whether it violates the property and by what margin, and names the
-    first node at which onnxruntime and the exact value differ by more than rounding explains. Exit code 1
-    if the point violates the property, exactly or in onnxruntime, or if the two differ; otherwise 0.
+    If interrupted, the same command continues where it stopped.
     """
     import dokimos
+    from dokimos.api.networks import ProfileSettings
+    from dokimos.cli.output import progress_bar, say
 
-    found = dokimos.replay(network, property, point)
-    for line in _replay_lines(found):
-        echo(line)
-    if found.violates or found.parts:
-        raise typer.Exit(1)
+    settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
+    with progress_bar("profiling") as show:
+
+        def progress(update: ProgressUpdate[MeasuredProfile]) -> None:
+            show(replace(update, note=f"{update.item.name}: {_told(update.item)}"))
+
+        profiled = dokimos.profile(
+            suite, property, out=out, settings=settings, more=more, jobs=jobs, progress=progress
+        )
+    with printout("profile", as_json) as said:
+        said.table("profiles", map(_row, profiled.outcomes), _table(profiled.outcomes))
+        for outcome in profiled.failed:
+            say(f"{outcome.name}: {outcome.problem}")
+        every = len(profiled.outcomes)
+        said.line(f"{profiled.folder}: {every - len(profiled.failed)} of {every} profiles")
+        if profiled.failed:
+            raise typer.Exit(2)
 
 
-def _replay_lines(found: ReplayedPoint) -> Iterator[str]:
-    from dokimos.reports.sections.wrong_answers import replay_row
+def _row(outcome: MeasuredProfile) -> dict[str, object]:
+    found = outcome.profile
+    return {
+        "instance": outcome.name,
+        "problem": outcome.problem,
+        "measurements": None if found is None else {**found.components, **found.extras},
+    }
 
-    replay, row = found.replay, replay_row(found.replay)
-    yield "in the box" if row.in_box else f"outside the box by {row.outside_by.short}"
-    yield f"exactly: {_exactly(replay)}" + (
-        "" if row.violation is None else f", margin {row.violation.short}"
+
+def _told(outcome: MeasuredProfile) -> str:
+    from dokimos.api.networks import symbol
+
+    if outcome.profile is None:
+        return "FAILED"
+    if outcome.was_there:
+        return "already measured"
+    return ", ".join(f"{symbol(name)} {shown(found)}" for name, found in outcome.profile.components.items())
+
+
+def shown(found: Measurement) -> str:
+    """A measurement in a few characters; its note in full is in the profile's file."""
+    note = found.note or ""
+    if found.value is None:
+        return {"not applicable": "n/a", "infinite": "∞"}.get(note.partition(":")[0], "?")
+    whole = found.value.is_integer() and abs(found.value) < 1e9
+    number = f"{found.value:.0f}" if whole else f"{found.value:.3g}"
+    return f">={number}" if note.startswith(">=") else f"{number}*" if note else number
+
+
+def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from dokimos.api.networks import COMPONENTS, EXTRAS, symbol
+
+    title = f"Difficulty profiles of {len(outcomes)} instance{'s' * (len(outcomes) != 1)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("instance", overflow="fold")
+    names = (*COMPONENTS, *(name for name, extra in EXTRAS.items() if extra.in_table))
+    for name in names:
+        table.add_column(symbol(name), justify="right", overflow="fold")
+    for outcome in outcomes:
+        if outcome.profile is None:
+            table.add_row(outcome.name, "failed")
+            continue
+        found = {**outcome.profile.components, **outcome.profile.extras}
+        table.add_row(outcome.name, *(shown(found[name]) if name in found else "-" for name in names))
+    starred = any(
+        m.value is not None and m.note and not m.note.startswith(">=")
+        for o in outcomes
+        if o.profile is not None
+        for m in (*o.profile.components.values(), *o.profile.extras.values())
     )
-    yield f"in {row.runtime}: {_in_runtime(found)}"
-    for output in row.outputs:
-        exact = "-" if output.exact is None else _to_the_digit(output.exact.full)
-        runtime = "-" if output.onnxruntime is None else output.onnxruntime.full
-        yield f"  Y_{output.index} = {exact} exactly, {runtime} in {row.runtime}"
-    if row.outputs_left_off:
-        yield f"  … and {row.outputs_left_off} more outputs"
-    yield _node_line(found.nodes)
-
-
-def _to_the_digit(full: str) -> str:
-    """A number that is called exact: all of its digits, or the first and a mark that there are more."""
-    digits, mark, power = full.removesuffix("…").partition("e")
-    return full if len(digits) <= _DIGITS or "±" in full else f"{digits[:_DIGITS]}…{mark}{power}"
-
-
-def _exactly(replay: Replay) -> str:
-    if not replay.is_decided:
-        return "whether it violates is undecided at every precision tried"
-    if not replay.in_box:
-        return "no violation, since it is outside the box"
-    return "it violates the property" if replay.violates_exactly else "it does not violate the property"
-
-
-def _in_runtime(found: ReplayedPoint) -> str:
-    from dokimos.api.networks import NO_RUNTIME
-
-    replay, near = found.replay, found.in_floats
-    if replay.runtime == NO_RUNTIME:
-        return "not evaluated: neither onnxruntime nor ONNX's reference evaluator runs the network"
-    if near is None:
-        return f"not evaluated: the point is outside the range of {replay.float_type}"
-    said = "it violates" if near.violates_in_onnxruntime else "it does not violate"
-    if replay.witness_in_float32:
-        return f"{said} the property"
-    where = "in the box" if near.in_box else "outside the box"
-    return f"{said} the property at the nearest {replay.float_type} point, which is {where}"
-
-
-def _node_line(nodes: NodeComparison) -> str:
-    if nodes.remark:
-        return f"not compared node by node: {nodes.remark}"
-    first = nodes.first
-    if first is None:
-        return f"{nodes.compared} of {nodes.nodes} nodes compared: rounding explains every difference"
-    name = f" {first.node!r}" if first.node else ""
-    place = f"{first.tensor}[{', '.join(map(str, first.index))}]"
-    return (
-        f"they first differ at node {first.position + 1} of {nodes.nodes}, {first.op}{name}: {place} is "
-        f"{first.computed!r} in {nodes.runtime} and {first.exact!r} exactly, while rounding explains "
-        f"at most {first.rounding:.3g}"
-    )
+    if starred:
+        table.caption = "* see the note in the profile's file"
+    return table

@@ -19,7 +19,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, code_key, expect_new_or_empty, only_one, write_whole
 from dokimos.core.parallel import NO_COST, Cost, Meter, default_jobs, each
-from dokimos.runtimes.cross_check import CrossCheck, require_agreement
+from dokimos.engine.runtimes.cross_check import CrossCheck, require_agreement
 from dokimos.suites.card import CARD, suite_card
 from dokimos.suites.folder import Suite, cached_folder, read_suite, read_suite_file
 from dokimos.suites.instance import sha256

@@ -28,11 +28,11 @@ from dokimos.constructions.robustness import (
     towards,
     uniform_points,
 )
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Property
 

@@ -13,8 +13,8 @@ from dokimos.checker.base import CertificateKind, Proven
 from dokimos.checker.check import prove
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.registry import Registry
+from dokimos.engine.runtimes.cross_check import require_agreement
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS
-from dokimos.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Point
 

@@ -38,7 +38,7 @@ class Decision:
 
 def computed_at(witness: Point, network_file: Path) -> list[float]:
     """What a runtime computes at a witness, in the network's own type of floats."""
-    from dokimos.runtimes.sessions import Replayer
+    from dokimos.engine.runtimes.sessions import Replayer
 
     network = Replayer(network_file.read_bytes(), name=str(network_file))
     outputs: list[float] = network(np.array([[float(x) for x in witness]], dtype=network.dtype))[0].tolist()

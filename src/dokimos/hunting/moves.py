@@ -14,12 +14,12 @@ import numpy as np
 from onnx import load_from_string
 
 from dokimos.core.errors import DokimosError
+from dokimos.engine.runtimes.sessions import intermediate_values
 from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, Values
 from dokimos.hunting.slicing import Removal, Slicer, refitted
 from dokimos.hunting.specimen import Specimen, digits_of
 from dokimos.networks.graph import Shape
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import intermediate_values
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property
 from dokimos.suites.vnnlib.violation import violation_at
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
-from dokimos.checker.check import check
 from dokimos.core.errors import InputError
 from dokimos.engine.label import find_label
-from dokimos.engine.outcome import accepted_truth
+from dokimos.engine.outcome import accepted_truth, proven_truth
 from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
 from dokimos.hunting.causes import cause_of
 from dokimos.hunting.reduction import Reducer, ReductionStep
@@ -37,8 +36,7 @@ class NotWrong(InputError):
 def labelled(instance: Instance, truth: Truth | None) -> tuple[Instance, Truth]:
     """The instance with a label that has just been proven: the given one, or one that is looked for."""
     if truth is not None:
-        check(instance, truth)
-        return instance, truth
+        return instance, proven_truth(instance, truth.certificate, truth.label, truth.witness)
     found = find_label(instance, seconds=_LABEL_SECONDS)
     if found.truth is None:
         raise InputError(

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.checker.check import prove
 from dokimos.core.errors import DokimosError, InputError, InvalidProof
 from dokimos.engine.linear import LinearSearch
-from dokimos.engine.outcome import SearchEffort, claims_of
+from dokimos.engine.outcome import SearchEffort, proven_truth
 from dokimos.hunting.file_graph import FileGraph, NoChange, read_graph
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -170,15 +169,13 @@ class LabelProver:
                 if data is None:
                     return None
                 certificate = Certificate("linear", data)
-            proven = prove(instance, certificate, specimen.label, specimen.witness)
+            truth = proven_truth(instance, certificate, specimen.label, specimen.witness)
         except (DokimosError, Undecided):
             return None
-        if proven.real < self._least or (self._is_float32 and proven.float32 is None):
+        margin = truth.claim(Semantics.REAL).margin or 0
+        if margin < self._least or (self._is_float32 and not truth.claim(Semantics.FLOAT32).proven):
             return None
-        hashes = instance.network_sha256, instance.property_sha256
-        return LabelledInstance(
-            instance, Truth(specimen.label, claims_of(proven), certificate, *hashes, specimen.witness)
-        )
+        return LabelledInstance(instance, truth)
 
     def _sat(self, specimen: Specimen, network: Network) -> Iterator[Specimen]:
         assert specimen.witness is not None

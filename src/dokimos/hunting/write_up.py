@@ -20,7 +20,7 @@ from dokimos.core.errors import DokimosError
 from dokimos.core.files import write_whole
 from dokimos.core.readable import exact_number, printable
 from dokimos.hunting.causes import Cause
-from dokimos.hunting.network_formula import formula
+from dokimos.hunting.file_graph import formula
 from dokimos.hunting.specimen import Specimen
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.judging.written_points import write_witness

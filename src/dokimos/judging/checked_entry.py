@@ -16,7 +16,7 @@ from dokimos.core.registry import Registry
 from dokimos.suites.entry import SuiteEntry
 
 if TYPE_CHECKING:
-    from dokimos.runtimes.cross_check import CrossCheck
+    from dokimos.engine.runtimes.cross_check import CrossCheck
 
 
 #: How the words begin that tell of a bug.
@@ -117,7 +117,7 @@ def _compared(
     checked = checker(entry)
     if not compare or not checked.is_proven:
         return checked, None
-    from dokimos.runtimes.cross_check import cross_check
+    from dokimos.engine.runtimes.cross_check import cross_check
 
     truth = entry.read_truth()
     assert truth is not None

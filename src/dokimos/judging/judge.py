@@ -57,9 +57,9 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InvalidProof
 from dokimos.core.readable import exact_number, printable
 from dokimos.engine.plugin_kinds import plugin_kind
+from dokimos.engine.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import WitnessReplays
-from dokimos.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME
 from dokimos.suites.instance import Answer, Label, Semantics, Truth
 from dokimos.verifiers.execution.limits import Termination
 

@@ -19,6 +19,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile, UnsupportedOp
 from dokimos.core.inputs import contained
+from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.checked_entry import fault
 from dokimos.judging.judge import SETTLED, is_ours, is_proven_for, judge, why_no_label
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
@@ -27,7 +28,6 @@ from dokimos.judging.rules import RuleSet, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.judging.written_points import known_counterexample
-from dokimos.runtimes.cross_check import cross_check
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.instance import Answer, Certificate, Claim, Instance, Label, Semantics, Truth, sha256
 from dokimos.suites.vnnlib.model import Point

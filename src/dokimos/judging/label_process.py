@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dokimos.core.files import write_whole
 from dokimos.core.strict_json import write
+from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.checked_entry import check_entry
-from dokimos.runtimes.cross_check import cross_check
 from dokimos.suites.entry import SuiteEntry
 from dokimos.verifiers.runners.warm_queries import serve
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.readable import printable
+from dokimos.engine.runtimes.sessions import ONNXRUNTIME
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.rules import Mark
-from dokimos.runtimes.sessions import ONNXRUNTIME
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Point
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
+from dokimos.engine.runtimes.sessions import NO_RUNTIME, Replayer, expect_one_file, nearest_float
 from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.runtimes.sessions import NO_RUNTIME, Replayer, expect_one_file, nearest_float
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos.suites.vnnlib.violation import outside_by, violation_at

@@ -18,7 +18,7 @@ from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.figures.frame import Figure
 from dokimos.reports.findings import Findings
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from dokimos.reports.sections.base import filled_sections
 
 # The result of a gate for CI: JUnit XML, and a Markdown summary

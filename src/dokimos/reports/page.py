@@ -19,7 +19,7 @@ from dokimos.reports.campaign_report import ReportContext, headline_of
 from dokimos.reports.figures.curves import MOST_CURVES, survivors
 from dokimos.reports.figures.frame import pair
 from dokimos.reports.findings import Findings, RunOutcome
-from dokimos.reports.layout.render import PageHead, Tile, Tone, figure_style, render
+from dokimos.reports.render import PageHead, Tile, Tone, figure_style, render
 from dokimos.reports.sections.base import Section, filled_sections
 from dokimos.reports.sections.published import Files, file_headline, file_rows
 from dokimos.suites.folder import LintFinding, LintSeverity

@@ -20,8 +20,8 @@ from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.robustness import SAMPLES, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.engine.plugin_kinds import ALL_CERTIFICATES
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.reader import read_vnnlib

@@ -15,7 +15,7 @@ from dokimos.reports.figures.frame import (
     linear,
     series_class,
 )
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from dokimos_studies.laws.guided_records import Arm, GuidedRecords, PhaseRecord
 from dokimos_studies.laws.guided_table import LEVEL, CurvePoint, Difference, PairedRuns, curve, differences
 

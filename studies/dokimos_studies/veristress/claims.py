@@ -23,7 +23,7 @@ from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.strata import Resampling, Strata
 from dokimos.judging.label_tasks import read_open
 from dokimos.reports.exports import markdown_table
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.facts import COMPONENTS, FOLDER, load_profile
 from dokimos.suites.folder import Suite, read_suite

@@ -22,7 +22,7 @@ from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Explanation, Observation, Status
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.figures.frame import Anchor, Figure, Sheet, file_name, tick_label
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from dokimos.suites.facts import COMPONENTS
 from dokimos_studies.command_line import positive
 from dokimos_studies.design import component_called

@@ -28,12 +28,12 @@ from dokimos.engine.direct import by_intervals, by_slopes
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import NoProof, accepted_truth
 from dokimos.engine.polynomial_plans import plan_whole_box
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.reports.exports import markdown_table
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Label, Semantics, Truth

@@ -18,8 +18,7 @@ from statistics import mean
 import dokimos
 from dokimos.constructions.recipes import Draw, Recipe
 from dokimos.core.errors import InputError
-from dokimos.difficulty.explain.observations import status_of
-from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.rows import Status, status_of
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.exports import markdown_table
 from dokimos_studies.command_line import on_stderr, positive

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dokimos.checker.check import prove
 from dokimos.constructions.robustness import float32_above, float32_below
 from dokimos.core.errors import InvalidProof
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.writer import exact_decimal
 from tests.checker.files import instance_of, question

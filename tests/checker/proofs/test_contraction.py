@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dokimos.checker import prove
 from dokimos.checker.proofs.contraction import lipschitz_constants
 from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Instance, Label
 from tests.checker.files import instance_of, model, question
 

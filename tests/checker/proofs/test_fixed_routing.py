@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dokimos.checker import check
 from dokimos.checker.proofs.fixed_routing import RoutedNetwork
 from dokimos.core.errors import InvalidProof
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.model import Box, Linear
 from dokimos.testing.statements import repaired

@@ -27,9 +27,9 @@ from dokimos.checker.proofs.nonexpansive import (
 )
 from dokimos.constructions.robustness import ball, first_class_loses
 from dokimos.core.errors import InvalidProof
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.writer import write_vnnlib1
 from dokimos.testing.statements import repaired

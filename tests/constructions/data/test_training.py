@@ -23,8 +23,8 @@ from dokimos.constructions.data.reference_networks import (
 from dokimos.constructions.data.schedule import Trainer
 from dokimos.constructions.trainable_weights import enclose, evaluate, trainable
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from tests.scripting import flat
 
 train_model = flat(dokimos.train_model, dokimos.TrainSettings)

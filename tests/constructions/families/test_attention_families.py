@@ -14,10 +14,10 @@ from dokimos.checker.lemmas.attention import GraphReader
 from dokimos.checker.proofs.attention import row_weights
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.rounding import rounding_bounds
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import LabelledInstance, Semantics
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib

@@ -13,9 +13,9 @@ from dokimos.constructions.families.exact_radius import ExactRadius
 from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.relu_relaxation import Relaxation
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import draw

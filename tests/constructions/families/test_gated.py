@@ -15,10 +15,10 @@ from dokimos.constructions.recipes import shipped_recipe
 from dokimos.constructions.robustness import violations
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.attacks.gradients import PGD
+from dokimos.engine.runtimes.cross_check import require_agreement
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.runtimes.cross_check import require_agreement
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.vnnlib.model import Box
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import Pair, differing_weights, draw, truth_of

@@ -18,11 +18,11 @@ from dokimos.constructions.families.ops import Knobs, OperatorPlan, corners, cut
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.engine.direct import by_intervals
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading import fold
 from dokimos.networks.reading import onnx_file as read
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.violation import violation_at

@@ -8,7 +8,7 @@ from dokimos.checker.check import check
 from dokimos.constructions.families.polynomial import Polynomial
 from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.runtimes.sessions import replay
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import draw

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import ConstructionFailed
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.constructions.siblings import box_of, differing_weights, draw, margin_of, proven_in_float32
 

@@ -11,7 +11,7 @@ import pytest
 from dokimos.constructions.families.specs import AWAY
 from dokimos.constructions.property_shapes import FAR, LOWER, SHAPES, UPPER
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.runtimes.cross_check import require_agreement
+from dokimos.engine.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.reader import read_vnnlib

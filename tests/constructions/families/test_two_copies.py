@@ -10,9 +10,9 @@ import pytest
 from dokimos.checker import check
 from dokimos.checker.check import prove
 from dokimos.core.errors import InvalidProof
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate, Label, Semantics
 from tests.constructions.siblings import (
     Pair,

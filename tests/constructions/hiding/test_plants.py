@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dokimos.constructions.hiding.plants import draw_network
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 
 SMALL, COLOUR, FLAT = (1, 5, 5), (3, 5, 5), (10,)
 DENSE = (1000, 100, 20, 2)

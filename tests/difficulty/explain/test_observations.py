@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dokimos.campaigns.journal import RunRecord
-from dokimos.difficulty.explain.observations import observe, status_of
-from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
+from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status, observe, status_of
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Answer, Label

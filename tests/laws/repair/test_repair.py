@@ -15,6 +15,7 @@ import torch
 
 import dokimos
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.layers import shaped_like
 from dokimos.laws.models.model_files import onnx_model
@@ -31,7 +32,6 @@ from dokimos.laws.repair.repair_task import (
     slope_requirements,
 )
 from dokimos.laws.reporting.terminal import repair_table
-from dokimos.runtimes.sessions import replay
 from tests.laws.proving.small import LATER, MORE, OTHER, SAME, SET, domain, forest, plan, records
 from tests.laws.proving.test_networks import model_of, network
 from tests.laws.toy import law

@@ -17,12 +17,12 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import InputError
+from dokimos.engine.runtimes.cross_check import cross_check
+from dokimos.engine.runtimes.sessions import ONNXRUNTIME, REFERENCE_AGREES, load_session, run_session
 from dokimos.networks.reading import fold, onnx_file
 from dokimos.networks.reading.lowering import OnnxCall
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics import propagation
-from dokimos.runtimes.cross_check import cross_check
-from dokimos.runtimes.sessions import ONNXRUNTIME, REFERENCE_AGREES, load_session, run_session
 from dokimos.testing.statements import instance_of, question, stated
 from tests.networks.building import Builder
 from tests.networks.reading.random_nodes import DRAWS, OPSETS, Sketch, damage, doubled, drawn

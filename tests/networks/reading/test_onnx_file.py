@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.engine.runtimes.sessions import ReferenceSession, Replayer, load_session
 from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
-from dokimos.runtimes.sessions import ReferenceSession, Replayer, load_session
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH
 from tests.networks.runtime import run

@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import GraphBuilder, ModelBuilder, NotFloat32
-from dokimos.runtimes.sessions import replay
 
 
 def halves(**options: bool) -> bytes:

@@ -11,7 +11,7 @@ from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.figures.curves import CactusSeries, cactus
 from dokimos.reports.figures.frame import NARROW, WIDE, Figure, Shape, Sheet, outline
 from dokimos.reports.figures.reason_figures import breaking, separation
-from dokimos.reports.layout.render import drawing_style
+from dokimos.reports.render import drawing_style
 from tests.reports.explanation_sample import curve, separation_row
 
 NASTY = "<b>&\"'</svg>"

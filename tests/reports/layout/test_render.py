@@ -11,7 +11,7 @@ from importlib import resources
 import pytest
 from jinja2 import UndefinedError
 
-from dokimos.reports.layout.render import PALETTE, PageHead, Tile, Tone, render
+from dokimos.reports.render import PALETTE, PageHead, Tile, Tone, render
 
 HEAD = PageHead(
     title="A title",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.exports import report_figures
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.knob_curves import drawn_curves
+from dokimos.reports.sections.reasons import drawn_curves
 from tests.reports.explanation_sample import curve, explained
 from tests.reports.sample import sample_judgements
 

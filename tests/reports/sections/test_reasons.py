@@ -9,8 +9,7 @@ from dokimos.difficulty.explain.explanation import explain, explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
 from dokimos.judging.judged_campaign import judge_campaigns
-from dokimos.reports.sections.knob_curves import CURVES_PRINTED
-from dokimos.reports.sections.reasons import explanation_lines
+from dokimos.reports.sections.reasons import CURVES_PRINTED, explanation_lines
 from dokimos.suites.instance import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 

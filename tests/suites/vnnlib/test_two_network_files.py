@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dokimos.runtimes.sessions import Replayer
+from dokimos.engine.runtimes.sessions import Replayer
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import read_suite
 from dokimos.suites.lower import is_plain, lower

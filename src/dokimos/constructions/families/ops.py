@@ -17,8 +17,8 @@ from dokimos.constructions.operators import QUANTISED, VARIANTS, Variant
 from dokimos.constructions.operators.sketch import Gate, behind_gate, draw_gate
 from dokimos.constructions.robustness import BOUND_BITS, at_least, ball, unsafe_where
 from dokimos.engine.direct import by_intervals, cut_in_halves
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,8 @@ from dokimos.constructions.operators.extremes import EXTREMES, Extreme
 from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
 from dokimos.constructions.robustness import BOUND_BITS, at_least, unsafe_where
 from dokimos.engine.outcome import SearchEffort
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Point
 

@@ -13,9 +13,9 @@ from dokimos.constructions.base import Construction, Unusable
 from dokimos.constructions.draft import Draft, choice
 from dokimos.constructions.property_shapes import FAR, LOWER, SHAPES, UPPER, PropertyShape
 from dokimos.engine.outcome import SearchEffort
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Point
 from dokimos.suites.vnnlib.reader import read_vnnlib

@@ -26,8 +26,8 @@ from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, Un
 from dokimos.core.tables import array_in, arrays_in
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import replay
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Certificate, Label, LabelledInstance
 from dokimos.suites.vnnlib.margins import class_loses

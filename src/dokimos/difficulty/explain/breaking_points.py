@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from dokimos.difficulty.explain.observations import SEVERITY
 from dokimos.difficulty.explain.rows import (
+    SEVERITY,
     BreakingCurve,
     Observation,
     Rung,

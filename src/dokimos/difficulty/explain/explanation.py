@@ -11,7 +11,6 @@ from typing import Any
 from dokimos.core import strict_json
 from dokimos.core.documents import finite
 from dokimos.difficulty.explain.breaking_points import best_of_style, breaking_curves, find_unique_results
-from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
     EXPLAINING,
     Account,
@@ -21,6 +20,7 @@ from dokimos.difficulty.explain.rows import (
     Separation,
     Status,
     UniqueResult,
+    observe,
 )
 from dokimos.difficulty.explain.separation import isolated_axes, separations
 from dokimos.difficulty.explain.strata import Resampling, Strata

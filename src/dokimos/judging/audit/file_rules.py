@@ -16,9 +16,9 @@ from dokimos.core.errors import (
     MissingFile,
     UnreadableFile,
 )
+from dokimos.engine.runtimes.sessions import load_session
 from dokimos.judging.audit.subjects import BenchmarkTable, NetworkFile, PropertyFile
 from dokimos.networks.summary import operators_on_data
-from dokimos.runtimes.sessions import load_session
 from dokimos.suites.folder import LintFinding, LintSeverity
 from dokimos.suites.vnnlib.reader import is_version_2
 from dokimos.verifiers.catalogue import VERIFIERS

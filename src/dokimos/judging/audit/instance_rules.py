@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 
 from dokimos.core.errors import DokimosError, packages_missing
+from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.audit.file_rules import LintRule, Remark
 from dokimos.judging.audit.subjects import InstancePair, PublishedCategory, PublishedRuns
 from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
-from dokimos.runtimes.cross_check import cross_check
 from dokimos.suites.folder import LintSeverity
 from dokimos.suites.instance import Answer, Certificate, Instance, Label, Truth, sha256
 from dokimos.suites.vnnlib.model import Box, Linear, Property, nearest_point

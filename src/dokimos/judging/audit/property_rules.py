@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dokimos.engine.runtimes.sessions import nearest_float
 from dokimos.judging.audit.file_rules import LintRule, Remark
 from dokimos.judging.audit.subjects import PropertyFile
-from dokimos.runtimes.sessions import nearest_float
 from dokimos.suites.folder import LintSeverity
 from dokimos.suites.vnnlib.model import Linear
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.files import home, write_whole
+from dokimos.engine.runtimes.sessions import replay
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.runtimes.sessions import replay
 
 Matrix = NDArray[Any]
 Labels = NDArray[np.int64]

@@ -21,6 +21,7 @@ from dokimos.core.errors import InputError, OversizedOp, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.core.readable import printable
+from dokimos.engine.runtimes.sessions import Replayer, load_session, reason_of
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.estimators import EVERY, placed_trees, plain_columns
 from dokimos.laws.models.objects import object_model
@@ -38,7 +39,6 @@ from dokimos.laws.models.tested_model import (
 from dokimos.laws.models.trees import Ensemble, NotRead, read_trees
 from dokimos.laws.models.trial import LOADERS, expect_survival
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import Replayer, load_session, reason_of
 
 # ONNX files that output a label as well as scores, as classifiers exported from scikit-learn do
 

@@ -18,6 +18,7 @@ from dokimos.core.files import write_whole
 from dokimos.core.inputs import uncompressed
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
+from dokimos.engine.runtimes.sessions import Replayer
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.engine.law_plan import LawPlan
@@ -35,7 +36,6 @@ from dokimos.laws.proving.row_zones import Tolerance, cases_near, row_numbers
 from dokimos.laws.proving.stated_laws import StatedLaw, planned, state_law
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes.sessions import Replayer
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import sha256
 from dokimos.suites.lower import lower

@@ -24,7 +24,7 @@ from dokimos.laws.reporting.terminal import (
     unconfirmed_remarks,
 )
 from dokimos.reports.figures.frame import linear
-from dokimos.reports.layout.render import PageHead, Tile, Tone, render
+from dokimos.reports.render import PageHead, Tile, Tone, render
 
 #: How many violations of each law are shown with their records; the others are in the JSON files.
 _SHOWN = 12

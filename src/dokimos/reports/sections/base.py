@@ -159,7 +159,7 @@ def _beside(section: type[Section[Any]], suffix: str) -> Path:
 
 @cache
 def _template(section: type[Section[Any]]) -> Template | None:
-    from dokimos.reports.layout.render import environment
+    from dokimos.reports.render import environment
 
     text = section.template
     path = _beside(section, ".html.jinja")
@@ -181,7 +181,7 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
         "files": "dokimos.reports.sections.published:Files",
         "cactus": "dokimos.reports.sections.cactus:Cactus",
         "reasons": "dokimos.reports.sections.reasons:Reasons",
-        "breaking": "dokimos.reports.sections.knob_curves:Breaking",
+        "breaking": "dokimos.reports.sections.reasons:Breaking",
         "support": "dokimos.reports.sections.support:OperatorSupport",
         "rules": "dokimos.reports.sections.rule_scores:Rules",
         "instances": "dokimos.reports.sections.instances:Instances",

@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 from dokimos.core.tables import HIDDEN, TableRows, table
-from dokimos.difficulty.explain.observations import status_of
-from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.rows import Status, status_of
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section

@@ -13,13 +13,12 @@ from rich.text import Text
 
 from dokimos.core.readable import seconds
 from dokimos.core.tables import Column, TableRows, table
-from dokimos.difficulty.explain.observations import status_of
-from dokimos.difficulty.explain.rows import Status
+from dokimos.difficulty.explain.rows import Status, status_of
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.campaign_report import headline_of
 from dokimos.reports.findings import Findings, RunOutcome
 from dokimos.reports.sections.base import Section
-from dokimos.reports.terminal_tables import VerifierName
+from dokimos.reports.terminal_tables import VerifierName, grid
 
 # A short glossary: the terms of a report, each explained in a sentence
 
@@ -256,12 +255,9 @@ def summary_table(rows: FamilyRows) -> Table:
     There is a column for unchecked runs if there are any. With more than one family, a line per verifier
     sums them up.
     """
-    table = Table(title=Text(rows.headline), title_justify="left")
-    table.add_column("family", overflow="fold")
-    table.add_column("verifier", overflow="fold")
     columns = [name for name in _STYLES if name != "unchecked" or any(t.unchecked for t in rows.totals)]
-    for name in (*columns, "runs", "mean s", "total s"):
-        table.add_column(name, justify="right")
+    numbers = (*columns, "runs", "mean s", "total s")
+    table = grid(("family", "verifier", *numbers), title=rows.headline, right=numbers)
     previous = None
     for tally in rows.tallies:
         table.add_row(*_cells(tally, "" if tally.family == previous else tally.family or "", columns))

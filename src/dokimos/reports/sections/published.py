@@ -21,6 +21,7 @@ from dokimos.judging.written_points import WitnessQuality, witness_quality
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.reports.sections.rule_scores import other_years
+from dokimos.reports.terminal_tables import grid
 from dokimos.suites.folder import LintFinding, LintSeverity
 
 # Published answers: who is wrong by proof, how the rules scored it, and what the witnesses show
@@ -200,48 +201,37 @@ def _ranking(judgements: Sequence[Judgement], rules: Sequence[str]) -> tuple[Ran
 
 
 def _penalty_table(rows: PenaltyRows) -> Table:
-    shown = Table(
-        title=Text("Wrong by proof, and how many of these each rule set penalises (+ others it penalises)"),
-        title_justify="left",
-    )
-    shown.add_column("verifier", overflow="fold")
-    for column in ("wrong unsat", "wrong sat", "bad witness", *rows.rules):
-        shown.add_column(Text(column), justify="right")
-    for row in rows.penalties:
-        counts = map(str, (row.wrong_unsat, row.wrong_sat, row.bad_witness))
-        shown.add_row(Text(row.verifier), *counts, *(_penalised(row, k) for k in range(len(rows.rules))))
-    return shown
+    title = "Wrong by proof, and how many of these each rule set penalises (+ others it penalises)"
+    columns = ("wrong unsat", "wrong sat", "bad witness", *rows.rules)
+    cells = [
+        (row.verifier, row.wrong_unsat, row.wrong_sat, row.bad_witness, *_penalised(row))
+        for row in rows.penalties
+    ]
+    return grid(("verifier", *columns), cells, title=title, right=columns)
 
 
-def _penalised(row: PenaltyRow, k: int) -> str:
-    if not row.is_scored:
-        return "not scored"
-    more = f" + {row.others[k]}" if row.others[k] else ""
-    return f"{row.penalised[k]} of {row.wrong}{more}" if row.wrong else f"0{more}"
+def _penalised(row: PenaltyRow) -> Iterator[str]:
+    """The cells of a row, one for each rule set."""
+    for penalised, others in zip(row.penalised, row.others, strict=True):
+        more = f" + {others}" if others else ""
+        scored = f"{penalised} of {row.wrong}{more}" if row.wrong else f"0{more}"
+        yield scored if row.is_scored else "not scored"
 
 
 def _ranking_table(rows: PenaltyRows) -> Table:
-    shown = Table(
-        title=Text("Ranks under each rule set (and the sum of benchmark scores, up to 100 each)"),
-        title_justify="left",
-    )
-    shown.add_column("verifier", overflow="fold")
-    for name in rows.rules:
-        shown.add_column(Text(name), justify="right")
-    for row in rows.ranking:
-        cells = zip(row.places, row.worths, strict=True)
-        shown.add_row(Text(row.verifier), *(f"{place} ({worth:.0f})" for place, worth in cells))
-    return shown
+    title = "Ranks under each rule set (and the sum of benchmark scores, up to 100 each)"
+    cells = [
+        (row.verifier, *(f"{p} ({worth:.0f})" for p, worth in zip(row.places, row.worths, strict=True)))
+        for row in rows.ranking
+    ]
+    return grid(("verifier", *rows.rules), cells, title=title, right=rows.rules)
 
 
 def _witness_table(rows: PenaltyRows) -> Table:
-    shown = Table(title=Text("What the witnesses show"), title_justify="left")
-    shown.add_column("benchmark", overflow="fold")
-    shown.add_column("verifier", overflow="fold")
-    for name in (*QUALITIES, CLIPPED_BY):
-        shown.add_column(name, justify="right")
-    for row in rows.witnesses:
-        shown.add_row(Text(row.suite), Text(row.verifier), *map(str, row.counts), distance(row.clipped_by))
+    numbers = (*QUALITIES, CLIPPED_BY)
+    cells = ((row.suite, row.verifier, *row.counts, distance(row.clipped_by)) for row in rows.witnesses)
+    columns = ("benchmark", "verifier", *numbers)
+    shown = grid(columns, cells, title="What the witnesses show", right=numbers)
     shown.add_section()
     furthest = max((row.clipped_by for row in rows.witnesses), default=0.0)
     shown.add_row("all", "", *map(str, rows.all_witnesses), distance(furthest))
@@ -333,13 +323,8 @@ def file_headline(findings: Sequence[LintFinding]) -> str:
 
 def file_table(rows: Sequence[FileRuleRow]) -> Table:
     """How often each rule found something, and where first."""
-    shown = Table(title_justify="left")
-    for column in ("rule", "severity"):
-        shown.add_column(column)
-    shown.add_column("findings", justify="right")
-    shown.add_column("the first", overflow="fold")
-    for row in rows:
-        first = row.places[0]
-        cells = (row.rule, row.severity.value, str(row.count), f"{first.place}: {first.reason}")
-        shown.add_row(*(Text(cell) for cell in cells))
-    return shown
+    cells = [
+        (row.rule, row.severity.value, row.count, f"{row.places[0].place}: {row.places[0].reason}")
+        for row in rows
+    ]
+    return grid(("rule", "severity", "findings", "the first"), cells, right=("findings",))

@@ -17,7 +17,7 @@ from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing, other_year
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
-from dokimos.reports.terminal_tables import VerifierName
+from dokimos.reports.terminal_tables import VerifierName, grid
 from dokimos.suites.instance import Answer, Label
 
 
@@ -172,11 +172,8 @@ def _is_merely_unconfirmed(judgement: Judgement) -> bool:
 
 def score_table(scoring: ScoringRows) -> Table:
     """Per benchmark and verifier, under each rule set: points, and the benchmark score."""
-    table = Table(title=Text("Scores under each rule set: points (benchmark score)"), title_justify="left")
-    table.add_column("benchmark", overflow="fold")
-    table.add_column("verifier", overflow="fold")
-    for name in scoring.rules:
-        table.add_column(Text(name), justify="right")
+    title = "Scores under each rule set: points (benchmark score)"
+    table = grid(("benchmark", "verifier", *scoring.rules), title=title, right=scoring.rules)
     previous = None
     for row in scoring.scores:
         table.add_row(*_score_cells(row, "" if row.suite == previous else row.suite or ""))

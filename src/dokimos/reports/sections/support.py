@@ -16,6 +16,7 @@ from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings, Known
 from dokimos.reports.sections.base import Section
+from dokimos.reports.terminal_tables import grid
 from dokimos.suites.instance import Answer, Label
 
 FAMILY = "ops"
@@ -161,11 +162,8 @@ def _answered(judgement: Judgement) -> str:
 def support_table(support: SupportRows) -> Table:
     """Per form of an operator and verifier: the outcome, in a word."""
     styles = {Support.BOTH: "green", Support.ONE: "yellow", Support.WRONG: "bold red"}
-    table = Table(title=Text("Operators: which of the two instances are solved"), title_justify="left")
-    table.add_column("operator", overflow="fold")
-    table.add_column("form", overflow="fold")
-    for verifier in support.verifiers:
-        table.add_column(Text(verifier), overflow="fold")
+    title = "Operators: which of the two instances are solved"
+    table = grid(("operator", "form", *support.verifiers), title=title)
     previous = None
     for row in support.rows:
         cells = [Text(c.text, style=styles.get(c.support, "dim")) if c else Text("-") for c in row.cells]

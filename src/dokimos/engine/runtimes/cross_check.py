@@ -22,11 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, InvalidProof, about
-from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
-from dokimos.runtimes.sessions import (
+from dokimos.engine.runtimes.sessions import (
     CannotRun,
     OnnxReference,
     OnnxRuntime,
@@ -34,6 +30,10 @@ from dokimos.runtimes.sessions import (
     Runtime,
     nearest_float,
 )
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
 from dokimos.suites.instance import Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib

@@ -13,15 +13,15 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InvalidProof
+from dokimos.engine.runtimes import cross_check as module
+from dokimos.engine.runtimes.cross_check import Contradiction, CrossCheck, cross_check, points_to_compare
+from dokimos.engine.runtimes.sessions import CannotRun, OnnxRuntime
 from dokimos.judging import witness_replay
 from dokimos.judging.witness_replay import RecentNetworks
 from dokimos.networks.graph import Network
 from dokimos.networks.reading import onnx_file
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
 from dokimos.networks.semantics.exact import Enclosure, evaluate
-from dokimos.runtimes import cross_check as module
-from dokimos.runtimes.cross_check import Contradiction, CrossCheck, cross_check, points_to_compare
-from dokimos.runtimes.sessions import CannotRun, OnnxRuntime
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
 from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.suites.vnnlib.model import Point

@@ -64,7 +64,7 @@ class PageHead:
 
 
 def _asset(name: str) -> str:
-    return resources.files("dokimos.reports.layout").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("dokimos.reports").joinpath("layout", name).read_text(encoding="utf-8")
 
 
 PALETTE = _asset("palette.css")

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
+from dokimos.engine.runtimes.sessions import CannotRun, intermediate_values
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Rounded
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
-from dokimos.runtimes.sessions import CannotRun, intermediate_values
 from dokimos.suites.vnnlib.model import Point
 
 

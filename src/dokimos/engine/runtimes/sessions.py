@@ -41,7 +41,7 @@ REFERENCE_AGREES: Mapping[str, frozenset[int]] = {
     op: frozenset(map(int, versions))
     for op, *versions in map(
         str.split,
-        resources.files("dokimos.runtimes")
+        resources.files("dokimos.engine.runtimes")
         .joinpath("reference_agrees.txt")
         .read_text(encoding="ascii")
         .splitlines(),

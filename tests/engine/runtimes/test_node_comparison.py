@@ -10,11 +10,11 @@ import onnx
 import pytest
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.engine.runtimes import sessions
+from dokimos.engine.runtimes.node_comparison import NodeComparison, compare_nodes
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.runtimes import sessions
-from dokimos.runtimes.node_comparison import NodeComparison, compare_nodes
+from tests.engine.runtimes.test_cross_check import misread, slope_of_zero
 from tests.networks.building import Builder
-from tests.runtimes.test_cross_check import misread, slope_of_zero
 from tests.scripting import double_network, relu_network
 
 F = Fraction

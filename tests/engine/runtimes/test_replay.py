@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.runtimes.sessions import Replayer, live_part, load_session, replay, run_session
+from dokimos.engine.runtimes.sessions import Replayer, live_part, load_session, replay, run_session
 from tests.networks.building import Builder
 from tests.networks.graphs import ONE_OF_EACH, models, numbers
 from tests.shared import SHARED

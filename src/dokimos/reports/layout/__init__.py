@@ -1,1 +1,0 @@
-"""What all pages share: the base template, its head, the style sheet and the script."""
