@@ -99,7 +99,7 @@ def write(path: Path, instances: int, verifiers: int) -> None:
         title="made up", campaigns=(campaign,), dokimos_version="", generated_at="today"
     )
     explanation = explain(runs, known, resampling=Resampling(100, 0))
-    write_page(Findings.of(runs, known=known, log_tails=tails, explanation=explanation), context, path)
+    write_page(Findings(runs, known=known, log_tails=tails, explanation=explanation), context, path)
 
 
 def milliseconds(browser: Browser, path: Path) -> tuple[float, float]:

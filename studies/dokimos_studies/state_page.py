@@ -61,7 +61,7 @@ class _SuiteState:
     @property
     def findings(self) -> Findings:
         """The findings for the sections."""
-        return Findings.of(self.judgements, known=self.judged.facts, repeats=self.manifest.repeat)
+        return Findings(self.judgements, known=self.judged.facts, repeats=self.manifest.repeat)
 
     def of(self, verifier: str) -> list[Judgement]:
         """The verdicts on the runs of one verifier."""

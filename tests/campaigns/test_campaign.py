@@ -266,13 +266,16 @@ def finished(folder: Path) -> int:
     return path.read_bytes().count(b'"finished"') if path.exists() else 0
 
 
-@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGKILL, 1), (signal.SIGKILL, 2), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(
+    ("number", "jobs", "stops"),
+    [(signal.SIGKILL, 1, (6,)), (signal.SIGKILL, 2, (2, 6)), (signal.SIGINT, 2, (6,))],
+)
 def test_killed_in_the_middle_it_resumes_and_runs_nothing_twice(
-    tmp_path: Path, number: int, jobs: int
+    tmp_path: Path, number: int, jobs: int, stops: tuple[int, ...]
 ) -> None:
     count = 12
     saying(tmp_path, default={"behaviour": "slow", "seconds": 0.05, "label": "unsat"})
-    for stop_after in (2, 6):
+    for stop_after in stops:
         process = start_process(tmp_path, count, jobs)
         deadline = time.monotonic() + 60
         while finished(tmp_path) < stop_after and time.monotonic() < deadline:

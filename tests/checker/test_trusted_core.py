@@ -39,11 +39,12 @@ FORBIDDEN = (
     "dokimos.suites.vnnlib.writer",
     "dokimos.suites.suite_files",
 )
-MOST_LINES_IN_ALL = 8962
+#: Erf, Sqrt and Gelu are 32 of these, in every table.
+MOST_LINES_IN_ALL = 8994
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 6172
+MOST_LINES_FOR_ONE_KIND = 6204
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

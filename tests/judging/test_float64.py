@@ -91,12 +91,12 @@ def test_the_table_counts_the_witnesses_that_were_not_replayed_by_onnxruntime(tm
             for k, network in enumerate((conv_network(), double_network()))
         )
     ]
-    rows = Families().rows(Findings.of(judgements))
+    rows = Families().rows(Findings(judgements))
     assert rows.stand_in == (
         "Replayed by ONNX's reference evaluator, as onnxruntime cannot run the network: 1 of 2 witnesses."
     )
     assert str(list(Families().lines(rows))[-1]) == rows.stand_in
-    assert Families().rows(Findings.of(judgements[1:])).stand_in == ""
+    assert Families().rows(Findings(judgements[1:])).stand_in == ""
 
 
 def test_points_are_taken_and_given_in_the_type_of_the_network() -> None:

@@ -45,11 +45,16 @@ def test_the_first_node_in_graph_order_and_its_entry_are_named() -> None:
     assert found.in_words.endswith(", entry 1, [0, 0.4], excludes 0.5, which the counterexample has there")
 
 
-def test_what_holds_excludes_nothing_and_what_does_not_fit_is_left_out() -> None:
+def test_what_holds_excludes_nothing_and_what_does_not_fit_is_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     first, second, third = names()
     right = {first: ([-2, 0.5], [1.5, 2]), second: ([0, 0], [1.5, 0.5]), third: ([1], [1])}
     assert first_excluded(NETWORK, POINT, bounds(**right)) is None
-    assert first_excluded(NETWORK, POINT, bounds(**{first: ([9], [9]), "other": ([9], [9])})) is None
+    assert caplog.text == ""
+    unfit = {first: ([9], [9]), "other": ([9], [9]), third: ([1], [1])}
+    assert first_excluded(NETWORK, POINT, bounds(**unfit)) is None
+    assert f"bounds of 2 of 3 tensors are left out, as of {first}: none of that name" in caplog.text
 
 
 def test_rounding_is_no_reason_to_blame() -> None:

@@ -36,10 +36,10 @@ REST = [
 
 def test_what_the_attack_finds_tests_no_proof() -> None:
     (found,) = power_of([*FOUND, *REST])
-    assert found == Power("mine", 7, 3, 2, 2)
+    assert found == Power("mine", 7, 3, 2, 2, late=1)
     assert found.in_words == (
         "mine: 3 of 7 counterexamples found by its own attack and 2 not answered: 2 instances tested its "
-        "proofs; it was not asked with its attack off."
+        "proofs (1 until its time was up); it was not asked with its attack off."
     )
 
 
@@ -48,7 +48,9 @@ def test_without_the_attack_they_do() -> None:
     quiet[0] = run("f0", Answer.ERROR, Verdict.UNDECIDED, verifier=QUIET)
     (found,) = power_of([*FOUND, *REST, *quiet])
     assert (found.tested, found.tested_without_attack) == (2, 4)
-    assert found.in_words.endswith("2 instances tested its proofs; with the attack off, 4 did.")
+    assert found.in_words.endswith(
+        "2 instances tested its proofs (1 until its time was up); with the attack off, 4 did."
+    )
 
 
 def test_a_sat_that_is_wrong_is_not_found() -> None:

@@ -8,12 +8,15 @@ of absolute value up to 2 everything stays far below the overflow of float32.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import onnx
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
 from tests.networks.building import Array, Builder
 
 Rng = np.random.Generator
@@ -136,6 +139,21 @@ def _sign(b: Builder, x: str, rng: Rng) -> str:
 @_step("Cos")
 def _cos(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Cos", x)
+
+
+@_step("Erf", since=9)
+def _erf(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Erf", x)
+
+
+@_step("Gelu", since=20)
+def _gelu(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Gelu", x)
+
+
+@_step("Sqrt")
+def _sqrt(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Sqrt", b.clip(x, 0.25, 16))
 
 
 @_step("Sin")
@@ -633,6 +651,12 @@ ONE_OF_EACH: dict[str, onnx.ModelProto] = {
     for opset in OPSETS
     if opset >= _SINCE[name]
 }
+
+
+@cache
+def network_of(name: str) -> Network:
+    """One of these models, read once in each process."""
+    return read_onnx(ONE_OF_EACH[name].SerializeToString())
 
 
 def _chained(names: list[str], shape: tuple[int, ...], opset: int, seed: int) -> onnx.ModelProto:

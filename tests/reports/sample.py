@@ -230,10 +230,10 @@ def write_report(
     `log_tails` has the end of each run's log by job id, `known` what suites know about their instances,
     `explanation` why verifiers slow down. The folder of `path` is created if missing.
     """
-    findings = Findings.of(
+    findings = Findings(
         judgements,
-        known=known,
-        log_tails=log_tails,
+        known=known or {},
+        log_tails=log_tails or {},
         explanation=explanation,
         limit_wall_seconds=context.wall_seconds,
     )

@@ -18,7 +18,7 @@ from tests.reports.sections.test_rule_scores import SAME_SET
 
 def _findings() -> Findings:
     runs = sample_judgements()
-    return Findings.of(runs, known=known_facts(runs), explanation=explained(runs))
+    return Findings(runs, known=known_facts(runs), explanation=explained(runs))
 
 
 def _read(table: TableRows) -> list[dict[str, str]]:
@@ -28,8 +28,8 @@ def _read(table: TableRows) -> list[dict[str, str]]:
 def test_every_row_has_as_many_cells_as_there_are_columns() -> None:
     found = [
         *report_tables(_findings()),
-        *report_tables(Findings.of(SAME_SET)),
-        *report_tables(Findings.of([])),
+        *report_tables(Findings(SAME_SET)),
+        *report_tables(Findings([])),
     ]
     for table in found:
         assert len(table.columns) == len(set(table.columns))
@@ -67,7 +67,7 @@ def test_the_figures_about_difficulty_have_tables_too() -> None:
 
 
 def test_scores_stand_one_to_a_row() -> None:
-    found = {table.name: _read(table) for table in report_tables(Findings.of(SAME_SET))}
+    found = {table.name: _read(table) for table in report_tables(Findings(SAME_SET))}
     assert found["scores"][0] == {
         "benchmark": "quick", "verifier": "v", "rules": "exact", "points": "-140", "worth": "0.0",
     }  # fmt: skip

@@ -13,14 +13,12 @@ from tests.reports.sample import sample_judgements
 def test_the_order_of_judgements_makes_no_difference() -> None:
     shuffled = sample_judgements()
     random.Random(1).shuffle(shuffled)
-    assert Findings.of(shuffled) == Findings.of(sample_judgements())
-    assert dict(filled_sections(Findings.of(shuffled))) == dict(
-        filled_sections(Findings.of(sample_judgements()))
-    )
+    assert Findings(shuffled) == Findings(sample_judgements())
+    assert dict(filled_sections(Findings(shuffled))) == dict(filled_sections(Findings(sample_judgements())))
 
 
 def test_nothing_gives_an_empty_report() -> None:
-    rows = {section.name: found for section, found in filled_sections(Findings.of([]))}
+    rows = {section.name: found for section, found in filled_sections(Findings([]))}
     assert rows == {
         "wrong_answers": (),
         "families": FamilyRows("There are no runs to judge.", (), (), ()),

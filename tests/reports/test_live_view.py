@@ -5,7 +5,7 @@ from rich.console import Console
 from dokimos.campaigns.state import Glance, State
 from dokimos.judging.bulk import WatchedCampaign
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.terminal_tables import WRONG_SHOWN, watch_rows, watch_view, wrong_line
+from dokimos.reports.live_view import WRONG_SHOWN, watch_rows, watch_view, wrong_line
 from dokimos.suites.instance import Answer, Label
 from tests.difficulty.explain.sample import record
 

@@ -45,7 +45,7 @@ class _Elements(HTMLParser):
 
 def _page(judgements: list[Judgement]) -> str:
     limit = CONTEXT.wall_seconds
-    return render_page(Findings.of(judgements, log_tails=LOG_TAILS, limit_wall_seconds=limit), CONTEXT)
+    return render_page(Findings(judgements, log_tails=LOG_TAILS, limit_wall_seconds=limit), CONTEXT)
 
 
 def test_the_page_is_self_contained() -> None:
@@ -87,7 +87,7 @@ def test_what_is_missing_stands_at_the_top() -> None:
 def test_an_explanation_has_its_sections_and_says_which_profiles_are_missing() -> None:
     runs = sample_judgements()
     assert 'id="reasons"' not in _page(runs)
-    page = render_page(Findings.of(runs, explanation=explained(runs)), CONTEXT)
+    page = render_page(Findings(runs, explanation=explained(runs)), CONTEXT)
     for section in ("reasons", "breaking"):
         assert f'<section id="{section}"' in page
         assert f'<a href="#{section}">' in page
@@ -123,7 +123,7 @@ def test_everything_from_outside_is_escaped() -> None:
     )
     solved = judgement("solved", verdict=Verdict.CORRECT, verifier=NASTY, family=NASTY)
     runs = [one, solved]
-    findings = Findings.of(
+    findings = Findings(
         runs,
         log_tails={one.record.job: NASTY},
         known=known_facts(runs),
@@ -137,7 +137,7 @@ def test_everything_from_outside_is_escaped() -> None:
 
 def test_a_report_without_wrong_answers_and_an_empty_one_say_so() -> None:
     whole = replace(CONTEXT, campaigns=(replace(CONTEXT.campaigns[0], planned=1, recorded=1),))
-    good = render_page(Findings.of([judgement("i", verdict=Verdict.CORRECT)]), whole)
+    good = render_page(Findings([judgement("i", verdict=Verdict.CORRECT)]), whole)
     assert '<h1 class="open">' in _page([judgement("i", verdict=Verdict.CORRECT)])  # some are missing
     assert "None. No answer contradicts a proven label" in good
     assert '<h1 class="good">' in good

@@ -28,8 +28,8 @@ def prove(
 ) -> Proven:
     """The margins that `certificate` establishes for `label` on the files of `instance`.
 
-    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are the kinds of proof
-    to trust; `asked` are margins that suffice, so that the proof may stop early.
+    `ulps` is how far exp, tanh, erf, sigmoid and softmax may be off in float32; `kinds` are the kinds of
+    proof to trust; `asked` are margins that suffice, so that the proof may stop early.
 
     Raises InvalidProof if it does not prove the label, UnreadableFile or UnsupportedOp if a file cannot be
     read.

@@ -106,7 +106,7 @@ def watch(
     import dokimos
     from dokimos.cli.output import console
     from dokimos.core.errors import InputError
-    from dokimos.reports.terminal_tables import watch_view
+    from dokimos.reports.live_view import watch_view
 
     if as_json and not once:
         raise InputError("--json shows one state of a campaign; give --once as well.")
@@ -128,7 +128,7 @@ def watch(
 
 
 def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
-    from dokimos.reports.terminal_tables import watch_rows, watch_view
+    from dokimos.reports.live_view import watch_rows, watch_view
 
     with printout("watch", as_json) as said:
         said.table("verifiers", watch_rows(seen), watch_view(str(run), seen))
@@ -138,7 +138,7 @@ def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
 
 def _lines(looks: Iterable[WatchedCampaign]) -> None:
     """Print a line whenever something has changed, for output that cannot be redrawn."""
-    from dokimos.reports.terminal_tables import watch_rows, wrong_line
+    from dokimos.reports.live_view import watch_rows, wrong_line
 
     before: tuple[object, ...] = ()
     for seen in looks:

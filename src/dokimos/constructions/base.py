@@ -20,13 +20,13 @@ from dokimos.constructions.locked_networks import LEAST_INPUTS, lock_draft, shap
 from dokimos.constructions.robustness import float32_below, is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
-from dokimos.engine.outcome import NoProof, proven_truth
+from dokimos.engine.outcome import NoProof, SearchEffort, proven_truth
 from dokimos.engine.plugin_kinds import trusted_kinds, why_not_trusted
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import NotFloat32
-from dokimos.suites.instance import LabelledInstance
+from dokimos.suites.instance import Certificate, LabelledInstance
 from dokimos.suites.vnnlib.model import Linear, Point, Property
 
 # Mixing: neither the class that should win nor the place of a violation in the property can be guessed
@@ -305,12 +305,7 @@ class Construction(ABC, Generic[P]):
             f"run `dokimos families {self.family}` for the knobs, and move them closer to their defaults."
         )
 
-    def _prove(
-        self,
-        draft: Draft,
-        origin: Origin,
-        kinds: Registry[CertificateKind],
-    ) -> LabelledInstance:
+    def _prove(self, draft: Draft, origin: Origin, kinds: Registry[CertificateKind]) -> LabelledInstance:
         kind = draft.certificate.kind
         if kind not in kinds and (problem := why_not_trusted(kind)):
             raise InputError(f"{self.family}: its labels are not proven: {problem}.")
@@ -336,3 +331,16 @@ def _locked(
 def dyadic(value: float | Fraction, bits: int) -> Fraction:
     """The multiple of 2^-bits nearest to `value`."""
     return Fraction(round(Fraction(value) * 2**bits), 2**bits)
+
+
+def by_search(
+    content: bytes, question: Property, *, most_steps: int, least_margin: float = 0.0
+) -> Certificate:
+    """The proof that the engine's search finds in so many steps; raises Unusable without one."""
+    from dokimos.engine.linear import LinearSearch
+
+    effort = SearchEffort(most_steps=most_steps)
+    found = LinearSearch(read_onnx(content), question, effort, least_margin=least_margin).run()
+    if found.data is None:
+        raise Unusable(f"the search finds no proof: {found.reason}")
+    return Certificate("linear", found.data)

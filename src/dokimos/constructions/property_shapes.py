@@ -251,10 +251,7 @@ _JOINED_SHAPES = (
             "(or (>= Y_1 64.0) (>= Y_0 T))",
             "(or (<= X_0 0.75) (>= Y_1 64.0))",
         ),
-        _or(
-            _where(_y2_above(-1), _x0_at_most(0.75)),
-            _always(_y1_far, _y2_above(-1)),
-        ),
+        _or(_where(_y2_above(-1), _x0_at_most(0.75)), _always(_y1_far, _y2_above(-1))),
     ),
     PropertyShape(
         "atoms-around-or",
@@ -302,10 +299,7 @@ _JOINED_SHAPES = (
             "  (and (>= X_0 -1.0) (<= X_0 -0.25) (>= Y_0 $t))",
             "))",
         ),
-        _or(
-            _where(_x0_at_most(-0.25)),
-            _always(lambda x, y: x[0] >= Fraction(1, 2) and y[0] >= FAR),
-        ),
+        _or(_where(_x0_at_most(-0.25)), _always(lambda x, y: x[0] >= Fraction(1, 2) and y[0] >= FAR)),
     ),
     PropertyShape(
         "boxes-one-empty",
@@ -376,13 +370,7 @@ _TERM_SHAPES = (
         ),
         LEFT,
     ),
-    PropertyShape(
-        "strict",
-        "a strict comparison",
-        _asserting("(> Y_0 T)"),
-        PLAIN,
-        strict=True,
-    ),
+    PropertyShape("strict", "a strict comparison", _asserting("(> Y_0 T)"), PLAIN, strict=True),
     PropertyShape(
         "equality-reached",
         "the sat sibling is unsafe by equality alone",
@@ -391,17 +379,10 @@ _TERM_SHAPES = (
         touches=True,
     ),
     PropertyShape(
-        "unused-outputs",
-        "only the last output is asked about",
-        _asserting("(>= Y_2 T)"),
-        _where(of=2),
+        "unused-outputs", "only the last output is asked about", _asserting("(>= Y_2 T)"), _where(of=2)
     ),
     PropertyShape(
-        "trivially-true",
-        "every output is unsafe, or none",
-        _asserting("(>= Y_0 T)"),
-        PLAIN,
-        is_wide=True,
+        "trivially-true", "every output is unsafe, or none", _asserting("(>= Y_0 T)"), PLAIN, is_wide=True
     ),
     PropertyShape(
         "true-beside",
@@ -549,12 +530,6 @@ _VERSION_2_SHAPES = (
 SHAPES: Mapping[str, PropertyShape] = MappingProxyType(
     {
         shape.name: shape
-        for shape in (
-            *_BOUND_SHAPES,
-            *_JOINED_SHAPES,
-            *_TERM_SHAPES,
-            *_SPELLED_SHAPES,
-            *_VERSION_2_SHAPES,
-        )
+        for shape in (*_BOUND_SHAPES, *_JOINED_SHAPES, *_TERM_SHAPES, *_SPELLED_SHAPES, *_VERSION_2_SHAPES)
     }
 )

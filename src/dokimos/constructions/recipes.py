@@ -299,11 +299,7 @@ def _expect(document: Any, types: Mapping[str, Any], file: str, where: str) -> N
 
 
 def family_recipe(
-    family: str,
-    knobs: Mapping[str, Any],
-    seed: int | None,
-    count: int | None,
-    settings: GenerateSettings,
+    family: str, knobs: Mapping[str, Any], seed: int | None, count: int | None, settings: GenerateSettings
 ) -> Recipe:
     """The recipe of one family: see `dokimos.generate`."""
     seconds = 60.0 if settings.timeout_seconds is None else settings.timeout_seconds

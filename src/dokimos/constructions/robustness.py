@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.vnnlib.margins import class_loses
-from dokimos.suites.vnnlib.model import (
-    Box,
-    Case,
-    Conjunction,
-    Linear,
-    Point,
-    Property,
-    Signature,
-)
+from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
 #: Points and bounds are multiples of 2^-POINT_BITS: exact in float32, and short decimals.
 POINT_BITS = 6

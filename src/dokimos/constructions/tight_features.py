@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import root_above
 from dokimos.constructions.base import dyadic
+from dokimos.constructions.draft import Draft, siblings
 from dokimos.constructions.robustness import float32_below
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.suites.instance import Certificate
+from dokimos.suites.vnnlib.model import Point, Property
 
 Array = NDArray[np.float64]
 
@@ -110,6 +114,14 @@ class LeadingHead:
         drop = norms[0] * reach
         step = dyadic(drop * (Fraction(slack) + lost_share(slack)), 24)
         return cls(np.concatenate([first[None], first - leads]), offsets, max(step, Fraction(1, 2**20)))
+
+    def pair(self, features: ModelBuilder, question: Property, witness: Point) -> tuple[Draft, Draft]:
+        """Both drafts: the features with this head."""
+        robust, violated = (
+            features.copy().affine(self.rows, [first, *self.offsets]).build(len(self.rows))
+            for first in (Fraction(0), -self.step)
+        )
+        return siblings(question, Certificate("nonexpansive"), robust, violated, witness)
 
 
 # Twins of families whose theorem is tight in one corner of the box

@@ -39,10 +39,7 @@ def enclose(graph: Network, weights: Weights, low: Tensor, high: Tensor) -> Rang
 
 
 def _run(
-    graph: Network,
-    weights: Weights,
-    given: Tensor,
-    rule: Callable[[Node, Sequence[Tensor]], Tensor],
+    graph: Network, weights: Weights, given: Tensor, rule: Callable[[Node, Sequence[Tensor]], Tensor]
 ) -> Tensor:
     lead = given.shape[:-1]
     values = {graph.input: given.reshape(*lead, *graph.input_shape[1:])}

@@ -24,6 +24,7 @@ constant, even 0, has no other width.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -290,6 +291,7 @@ PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
         "Conv": _affine,  # the weights are constant
         "Cos": _wave(outward.sin),
         "Div": _quotient,
+        "Erf": _smooth(lambda x: 2.0 / math.sqrt(math.pi) * np.exp(-x * x)),
         "Exp": _smooth(np.exp),
         "Expand": _affine,
         "Floor": _stepped(np.floor),

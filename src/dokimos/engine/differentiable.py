@@ -219,6 +219,7 @@ TABLE: Mapping[str, Rule[Tensor]] = MappingProxyType(
         "Conv": _conv,
         "Cos": _elementwise(torch.cos),
         "Div": _folded(torch.div),
+        "Erf": _elementwise(torch.erf),
         "Exp": _elementwise(torch.exp),
         "Expand": _with_node(_expand),
         "Floor": _elementwise(torch.floor),

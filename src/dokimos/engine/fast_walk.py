@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import pi, prod, sqrt
 from types import MappingProxyType
 from typing import Any
 
@@ -265,6 +265,7 @@ class Curve:
 
 CURVES: Mapping[str, Curve] = MappingProxyType(
     {
+        "Erf": Curve(torch.erf, lambda x: 2.0 / sqrt(pi) * torch.exp(-x.square()), 0.0),
         "Sigmoid": Curve(torch.sigmoid, lambda x: torch.sigmoid(x) * torch.sigmoid(-x), 1.0),
         "Tanh": Curve(torch.tanh, lambda x: 1.0 - torch.tanh(x).square(), 0.0),
     }

@@ -228,6 +228,7 @@ LINEAR_RULES: Mapping[str, LinearRule] = MappingProxyType(
         "Conv": _ONE_FACTOR,
         "Cos": _NONE,
         "Div": _QUOTIENT,
+        "Erf": _NONE,
         "Exp": _NONE,
         "Expand": _AFFINE,
         "Floor": _NONE,

@@ -11,6 +11,7 @@ leave the interval by more than rounding can explain.
 from __future__ import annotations
 
 import io
+import logging
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,9 +26,11 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import most_unfolded, read_regular, uncompressed
 from dokimos.core.readable import printable
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.outward import Rounded
 from dokimos.networks.semantics.rounding import DEFAULT_ULPS, rounding_bounds
 from dokimos.suites.vnnlib.model import Point
 
+_log = logging.getLogger(__name__)
 MOST_BYTES = 64 << 20
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -81,11 +84,15 @@ def _paired(arrays: Mapping[str, NDArray[Any]], path: Path) -> dict[str, Ends]:
     return found
 
 
+def _fits(value: Rounded | None, *sizes: int) -> bool:
+    return value is not None and all(size == value.lower.size for size in sizes)
+
+
 def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> ExcludedValue | None:
     """The first number, in the order of the file's nodes, that the point has outside of these bounds.
 
     None if there is none, or if the network cannot be evaluated node by node. Bounds of another size, and
-    of tensors that the network does not have, are left out.
+    of tensors that the network does not have, are left out, with a remark.
     """
     network = read_onnx(content)
     model = onnx.ModelProto()
@@ -96,17 +103,23 @@ def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> 
         )
     except InputError:
         return None
+    unfit = [
+        name for name, (low, high) in bounds.items() if not _fits(values.get(name), low.size, high.size)
+    ]
+    if unfit:
+        _log.warning(
+            "bounds of %d of %d tensors are left out, as of %s: none of that name and size is known",
+            *(len(unfit), len(bounds), printable(unfit[0])[:60]),
+        )
     for position, node in enumerate(model.graph.node):
         for tensor in node.output:
-            if tensor not in values or tensor not in bounds:
+            if tensor not in bounds or tensor in unfit:
                 continue
             lower, upper = bounds[tensor]
             least, most, error = (
                 np.asarray(part, dtype=np.float64).reshape(-1)
                 for part in (values[tensor].lower, values[tensor].upper, values[tensor].error)
             )
-            if not lower.size == upper.size == least.size:
-                continue
             with np.errstate(all="ignore"):
                 outside = np.flatnonzero((most + error < lower) | (least - error > upper))
             if outside.size:

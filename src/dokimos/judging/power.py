@@ -31,7 +31,8 @@ class Power:
     """One verifier on instances that have a counterexample.
 
     Of `counterexamples` instances, `found` were answered `sat`, `unanswered` not at all (unsupported, an
-    error, no memory), and the others, `tested`, had to be refused by its proofs. `tested_without_attack`
+    error, no memory), and the others, `tested`, had to be refused by its proofs, as far as these came: in
+    `late` of them they did not end in time. `tested_without_attack`
     counts the instances that tested its proofs in either way; None if it was not asked without its attack.
     `is_quiet`: its attack was off all the time. `has_switch`: whether there is a switch (None: not known).
     """
@@ -41,6 +42,7 @@ class Power:
     found: int
     unanswered: int
     tested: int
+    late: int = 0
     tested_without_attack: int | None = None
     is_quiet: bool = False
     has_switch: bool | None = None
@@ -50,14 +52,11 @@ class Power:
         """The line of power."""
         who, total = printable(self.verifier), _several(self.counterexamples, "counterexample")
         left = f" and {self.unanswered} not answered" if self.unanswered else ""
+        late = f" ({self.late} until its time was up)" if self.late else ""
+        tested = f"{_several(self.tested, 'instance')} tested its proofs{late}"
         if self.is_quiet:
-            return (
-                f"{who}: its attack was off; {_several(self.tested, 'instance')} tested its proofs{left}."
-            )
-        said = (
-            f"{who}: {self.found} of {total} found by its own attack{left}: "
-            f"{_several(self.tested, 'instance')} tested its proofs"
-        )
+            return f"{who}: its attack was off; {tested}{left}."
+        said = f"{who}: {self.found} of {total} found by its own attack{left}: {tested}"
         if self.tested_without_attack is not None:
             return f"{said}; with the attack off, {self.tested_without_attack} did."
         return said + _WITHOUT[self.has_switch]
@@ -102,10 +101,12 @@ def _power(
     found = set() if is_quiet else {key for key, runs in own.items() if any(map(_is_found, runs))}
     unanswered = {key for key, runs in own.items() if key not in found and not _is_reached(runs)}
     tested = own.keys() - found - unanswered
+    late = sum(all(run.record.answer is Answer.TIMEOUT for run in own[key]) for key in tested)
     both = None
     if quiet is not None:
         both = len(tested | {key for key, runs in quiet.items() if _is_reached(runs)})
-    return Power(verifier, len(own), len(found), len(unanswered), len(tested), both, is_quiet, has_switch)
+    counts = len(own), len(found), len(unanswered), len(tested), late
+    return Power(verifier, *counts, both, is_quiet, has_switch)
 
 
 def _is_found(judgement: Judgement) -> bool:

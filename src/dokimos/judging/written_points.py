@@ -160,7 +160,7 @@ def located(judgement: Judgement, folder: Path, entry: SuiteEntry) -> Judgement:
 
 
 def _blamed(path: Path, entry: SuiteEntry, point: Point) -> str:
-    """Which node's bounds exclude a counterexample, to follow the reason; empty if none is known to."""
+    """Which node's bounds exclude a counterexample, or that none do; "" if there are none."""
     if not path.exists():
         return ""
     try:
@@ -168,7 +168,7 @@ def _blamed(path: Path, entry: SuiteEntry, point: Point) -> str:
     except DokimosError as error:
         _log.warning("%s", error)
         return ""
-    return "" if excluded is None else f"; {excluded.in_words}"
+    return f"; {'the bounds that it wrote allow it' if excluded is None else excluded.in_words}"
 
 
 def write_counterexamples(folder: Path, judgements: Sequence[Judgement]) -> None:

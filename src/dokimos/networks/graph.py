@@ -31,6 +31,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
         "Cos": "X",
         "Div": "A, B (numpy broadcasting)",
+        "Erf": "X",
         "Exp": "X",
         "Expand": "X; shape",
         "Floor": "X",

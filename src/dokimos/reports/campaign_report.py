@@ -172,7 +172,7 @@ def report_campaigns(
             printable(failed_label_in_words(*key, problem)) for key, problem in judged.failed_labels.items()
         ),
     )
-    findings = Findings.of(
+    findings = Findings(
         judgements,
         log_tails=tails,
         known=judged.facts,

@@ -101,7 +101,7 @@ class EarlierRuns:
 
 @dataclass(frozen=True)
 class Findings:
-    """The judged runs in the order of the page, and everything else that is known.
+    """The judged runs, in the order of the page however they are given, and everything else that is known.
 
     `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
     `explanation` says why verifiers slow down (None: not computed). `limit_wall_seconds` is the time limit
@@ -111,8 +111,7 @@ class Findings:
     `earlier` is what the runs are compared with (None: nothing).
     """
 
-    judgements: tuple[Judgement, ...]
-    naming: Naming
+    judgements: Sequence[Judgement]
     known: Known = field(default_factory=dict)
     log_tails: Mapping[str, str] = field(default_factory=dict)
     explanation: Explanation | None = None
@@ -120,47 +119,23 @@ class Findings:
     repeats: int = 1
     is_published: bool = False
     years: frozenset[int] = frozenset()
-    files: tuple[LintFinding, ...] | None = None
+    files: Sequence[LintFinding] | None = None
     scenes: Mapping[str, Scene] = field(default_factory=dict)
     earlier: EarlierRuns | None = None
 
-    @classmethod
-    def of(
-        cls,
-        judgements: Sequence[Judgement],
-        *,
-        known: Known | None = None,
-        log_tails: Mapping[str, str] | None = None,
-        explanation: Explanation | None = None,
-        limit_wall_seconds: float | None = None,
-        repeats: int = 1,
-        is_published: bool = False,
-        years: frozenset[int] = frozenset(),
-        files: Sequence[LintFinding] | None = None,
-        scenes: Mapping[str, Scene] | None = None,
-        earlier: EarlierRuns | None = None,
-    ) -> Findings:
-        """Name and sort `judgements`; the order in which they are given makes no difference."""
-        naming = Naming.of([j.record for j in judgements])
-        return cls(
-            judgements=tuple(sorted(judgements, key=naming.sort_key)),
-            naming=naming,
-            known=known or {},
-            log_tails=log_tails or {},
-            explanation=explanation,
-            limit_wall_seconds=limit_wall_seconds,
-            repeats=repeats,
-            is_published=is_published,
-            years=years,
-            files=None if files is None else tuple(files),
-            scenes=scenes or {},
-            earlier=earlier,
-        )
+    def __post_init__(self) -> None:
+        given = sorted(self.judgements, key=self.naming.sort_key)
+        object.__setattr__(self, "judgements", tuple(given))
+
+    @cached_property
+    def naming(self) -> Naming:
+        """How verifiers and families are called."""
+        return Naming.of([j.record for j in self.judgements])
 
     @classmethod
     def of_campaigns(cls, judged: JudgedCampaigns, *, explanation: Explanation | None = None) -> Findings:
         """The findings of campaigns that were judged together."""
-        return cls.of(
+        return cls(
             judged.judgements,
             known=judged.facts,
             explanation=explanation,

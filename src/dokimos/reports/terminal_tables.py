@@ -1,4 +1,4 @@
-"""A campaign on a terminal, live or in tables of any width: no name, number or path is ever cut.
+"""Tables on a terminal of any width: a name, a number or a path in a cell is never cut.
 
 Rich folds words, or cuts them, to make a table fit. Here a cell is broken between words only. A table that
 is too wide for that loses its frame first; if that is not enough, its rows are listed one by one. A long
@@ -8,21 +8,14 @@ name of a verifier, such as vnncomp=/opt/the/place/of/the/tool, may be continued
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
-
-from dokimos.core.readable import printable, seconds
-from dokimos.judging.bulk import WatchedCampaign
-from dokimos.reports.findings import RunOutcome
 
 #: The extra width of a column, and of the table's edges, with a frame and without one.
 _FRAMED, _PLAIN = (3, 1), (2, -2)
@@ -160,91 +153,3 @@ def _unbroken(line: Text) -> Text:
 
 def _text(shown: RenderableType, console: Console) -> Text:
     return shown if isinstance(shown, Text) else console.render_str(str(shown))
-
-
-# A running campaign on the terminal
-
-
-WRONG_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class WatchRow:
-    """One verifier so far."""
-
-    verifier: str
-    done: int
-    to_go: int
-    outcomes: dict[RunOutcome, int]
-    wall_seconds_mean: float
-
-
-def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
-    """One row for each verifier, in the order of the campaign."""
-    glance = seen.glance
-    outcomes = Counter((j.record.verifier, RunOutcome.of(j.verdict)) for j in seen.judgements)
-    rows = []
-    for verifier, planned in glance.planned.items():
-        times = [r.wall_seconds for r in glance.records if r.verifier == verifier]
-        rows.append(
-            WatchRow(
-                verifier=verifier,
-                done=len(times),
-                to_go=max(planned - len(times), 0),
-                outcomes={outcome: outcomes[verifier, outcome] for outcome in RunOutcome},
-                wall_seconds_mean=sum(times) / len(times) if times else 0.0,
-            )
-        )
-    return tuple(rows)
-
-
-def wrong_line(rows: Sequence[WatchRow]) -> str:
-    """How many answers are wrong so far, and whose."""
-    wrong = [
-        f"{row.verifier} {row.outcomes[RunOutcome.WRONG]}" for row in rows if row.outcomes[RunOutcome.WRONG]
-    ]
-    return f"wrong so far: {', '.join(wrong)}" if wrong else "no wrong answers so far"
-
-
-def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
-    """Everything shown at one moment."""
-    glance = seen.glance
-    rows = watch_rows(seen)
-    line = Text.assemble((title, "bold"), f": {glance.in_words}")
-    bar = Table.grid()
-    bar.add_row(ProgressBar(total=glance.total, completed=len(glance.records), width=60))
-    parts: list[RenderableType] = [line, bar, FittedTable(_table(rows))]
-    is_wrong = any(row.outcomes[RunOutcome.WRONG] for row in rows)
-    parts.append(Text(wrong_line(rows), style="bold red" if is_wrong else "green"))
-    wrong = [j for j in seen.judgements if j.verdict.is_wrong]
-    for j in wrong[-WRONG_SHOWN:]:
-        said = f"{j.record.verifier} says {j.record.answer.value} on {j.record.instance}"
-        parts.append(Text(printable(f"  {j.verdict.value}: {said}"), style="red"))
-    if len(wrong) > WRONG_SHOWN:
-        parts.append(Text(f"  and {len(wrong) - WRONG_SHOWN} before"))
-    if glance.records:
-        last = glance.records[-1]
-        took = f"{last.answer.value} in {seconds(last.wall_seconds)} s"
-        parts.append(Text(printable(f"latest: {last.verifier} on {last.instance}: {took}"), style="dim"))
-    parts += [Text(remark, style="yellow") for remark in seen.remarks]
-    return Group(*parts)
-
-
-def _table(rows: Sequence[WatchRow]) -> Table:
-    table = Table()
-    table.add_column("verifier", overflow="fold")
-    for name in ("done", "to go", *(outcome.value for outcome in RunOutcome), "mean s"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        counts = [
-            Text(str(count), style="bold red" if outcome is RunOutcome.WRONG and count else "")
-            for outcome, count in row.outcomes.items()
-        ]
-        table.add_row(
-            VerifierName(printable(row.verifier)),
-            str(row.done),
-            str(row.to_go),
-            *counts,
-            seconds(row.wall_seconds_mean),
-        )
-    return table

@@ -194,7 +194,7 @@ def test_own_boxes_are_bounded_below_every_value_in_them(seed: int) -> None:
         "s": [[0, 1], [1, 0]],
         "o": [[1], [1]],
     }
-    op = str(rng.choice(["Relu", "Tanh", "Sigmoid", "Exp", "Floor", "Sin"]))
+    op = str(rng.choice(["Relu", "Tanh", "Sigmoid", "Exp", "Floor", "Sin", "Erf"]))
     nodes = [
         ("MatMul", ["X", "w"], "z"),
         (op, ["z"], "h"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -80,6 +81,7 @@ def points(rng: np.random.Generator, low: float, high: float, more: list[float])
 def nearest(node: Node, low: float, high: float, slope: float) -> list[float]:
     """Where f(x) − slope·x is least and greatest, by sampling floats and sampling again around these."""
     rough = {
+        "Erf": np.vectorize(math.erf),
         "Sigmoid": lambda t: 0.5 + 0.5 * np.tanh(0.5 * t),
         **dict.fromkeys(["Relu", "Sign", "Floor", "Round", "Truncate"], lambda t: t),
         "Pow": lambda t: np.power(t, node.attributes.get("exponent", 1.0)),
@@ -156,7 +158,9 @@ def test_steps_hold_between_floats_that_are_far_apart(name: str, start: float, c
             assert p * at + c <= value_at(NODES[name], at) <= q * at + d
 
 
-@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Pow 2", "Pow 3", "Pow -1", "Sin", "Cos"])
+@pytest.mark.parametrize(
+    "name", ["Sigmoid", "Tanh", "Erf", "Exp", "Pow 2", "Pow 3", "Pow -1", "Sin", "Cos"]
+)
 @pytest.mark.parametrize("part", ["lower_shift", "upper_shift"])
 def test_lines_moved_by_little_more_than_rounding_are_found_to_cross(name: str, part: str) -> None:
     rng = np.random.default_rng(11)
@@ -238,7 +242,9 @@ def test_the_usual_line_below_exp_is_positive() -> None:
     assert (found.lower_slope * x.lower + found.lower_shift > 0).all()
 
 
-@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Pow 2", "Pow 3", "Pow 0.5", "Sin", "Cos"])
+@pytest.mark.parametrize(
+    "name", ["Sigmoid", "Tanh", "Erf", "Exp", "Pow 2", "Pow 3", "Pow 0.5", "Sin", "Cos"]
+)
 def test_lines_of_a_narrow_interval_lose_rounding_only(name: str) -> None:
     node = NODES[name]
     rng = np.random.default_rng(3)

@@ -17,7 +17,7 @@ from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Attribute, Network, Node, Shape, output_shape
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from tests.networks.graphs import ONE_OF_EACH, models
+from tests.networks.graphs import ONE_OF_EACH, models, network_of
 
 AFFINE = frozenset(
     {
@@ -93,7 +93,7 @@ def assert_same(network: Network, rng: np.random.Generator, points: int = 3, lea
 
 @pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name.endswith(("@8", "@22"))])
 def test_what_can_be_read_is_what_its_parts_compute(name: str) -> None:
-    network = read_onnx(ONE_OF_EACH[name].SerializeToString())
+    network = network_of(name)
     assert_same(network, np.random.default_rng(len(name)), points=1)
 
 

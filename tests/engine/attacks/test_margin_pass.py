@@ -15,7 +15,7 @@ from tests.difficulty.inspections import dense, observe, random_dense, unit_box
 UNSAFE = "(or (and (<= Y_0 Y_1)) (and (<= Y_0 Y_2)))"
 
 
-@pytest.mark.parametrize("inner", ["Relu", "Tanh", "Sigmoid"])
+@pytest.mark.parametrize("inner", ["Relu", "Tanh", "Sigmoid", "Erf"])
 def test_gradients_are_those_of_central_differences(inner: str) -> None:
     seen = observe(
         random_dense(np.random.default_rng(1), (3, 5, 4, 3), inner), unit_box(3, 3, UNSAFE), samples=40

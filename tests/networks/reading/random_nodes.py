@@ -207,7 +207,7 @@ def _draws(*names: str) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch]
 def _register_elementwise() -> None:
     for op in (
         *("Relu", "Neg", "Sigmoid", "Tanh", "Exp", "Identity", "GlobalAveragePool"),
-        *("Cos", "Sin", "Floor", "Round", "Sign"),
+        *("Cos", "Erf", "Sin", "Floor", "Round", "Sign"),
     ):
         least = 2 if op == "GlobalAveragePool" else 0
         DRAWS[op] = lambda s, op=op, least=least: s.add(op, s.any_source(least))
@@ -452,6 +452,18 @@ def _pow(s: Sketch) -> str:
     if s.opset >= 12 and exponent >= 1 and s.chance(0.3):
         return s.add("Pow", x, s.constant(np.full(shape, int(exponent), np.int64)))
     return s.add("Pow", x, s.constant(np.full(shape, exponent, np.float32)))
+
+
+@_draws("Sqrt")
+def _sqrt(s: Sketch) -> str:
+    s.positive = True
+    return s.add("Sqrt", s.any_source())
+
+
+@_draws("Gelu")
+def _gelu(s: Sketch) -> str:
+    s.opset = max(s.opset, 20)
+    return s.add("Gelu", s.any_source(), **s.some(approximate="none"))
 
 
 @_draws("Clip")

@@ -16,7 +16,7 @@ from dokimos.networks.semantics import ball, rational
 from dokimos.networks.semantics.exact import bounds_of
 from dokimos.networks.semantics.propagation import propagate
 from tests.networks.building import Array
-from tests.networks.graphs import ONE_OF_EACH, models
+from tests.networks.graphs import ONE_OF_EACH, models, network_of
 
 F = Fraction
 
@@ -63,14 +63,14 @@ def test_every_core_operator_has_a_rule() -> None:
 
 @pytest.mark.parametrize("name", RATIONAL)
 def test_balls_hold_the_exact_value(name: str) -> None:
-    network = read_onnx(ONE_OF_EACH[name].SerializeToString())
+    network = network_of(name)
     for seed, bits in enumerate((8, 64)):
         check_enclosure(network, point_of(network, seed), bits)
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_balls_are_narrow_at_a_high_precision(name: str) -> None:
-    network = read_onnx(ONE_OF_EACH[name].SerializeToString())
+    network = network_of(name)
     with ball.precision(200):
         for value in balls(network, point_of(network, 3))[network.output].reshape(-1):
             bounds = bounds_of(value)

@@ -253,7 +253,7 @@ def test_softmax_of_many_and_at_saturation() -> None:
 
 def test_saturated_functions_stop_errors() -> None:
     """An error of several units before a Tanh or Sigmoid far out leaves only its own ulps."""
-    for op in ("Tanh", "Sigmoid"):
+    for op in ("Tanh", "Sigmoid", "Erf"):
         net = network([1], ("Add", ("x", "c"), {}), (op, ("1",), {}), c=[1e8])
         bound = bounds(net, [0.0], [1.0], ulps=3)
         assert 3 * 2.0**-23 <= bound.error[0] < 3.01 * 2.0**-23

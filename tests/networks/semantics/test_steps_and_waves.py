@@ -172,7 +172,7 @@ def test_every_float32_value_of_a_step_is_within_the_bound(op: str, x: float, fa
 
 def test_no_number_stays_none_through_a_step_or_a_wave() -> None:
     """Where float32 may overflow, Sign and Cos of it may be no number, however small they are elsewhere."""
-    for op in ("Sign", "Floor", "Round", "Cos", "Sin"):
+    for op in ("Sign", "Floor", "Round", "Cos", "Sin", "Erf"):
         network = net((op, {}), first=np.array([1e30], dtype=np.float32))
         assert rounding_bounds(network, [F(10) ** 30], [F(10) ** 30])["0"].error[0] == np.inf
 
@@ -200,7 +200,7 @@ def test_waves_are_exact_to_any_width_at_any_point(op: str) -> None:
     assert float(found.lower[0]) == pytest.approx(value, abs=1e-9)
 
 
-@pytest.mark.parametrize("op", ["Cos", "Sin"])
+@pytest.mark.parametrize("op", ["Cos", "Sin", "Erf"])
 def test_onnxruntime_keeps_the_ulps_of_waves_for_arguments_of_any_size(op: str) -> None:
     """The claim for float32 allows 8 ulps of 1; the exact value is that at the very float32 number."""
     rng = np.random.default_rng(3)

@@ -9,7 +9,7 @@ from tests.reports.sample import judgement
 
 def test_the_cactus_has_what_is_correct_fastest_first() -> None:
     rows = Cactus().rows(
-        Findings.of(
+        Findings(
             [
                 judgement("i1", verdict=Verdict.CORRECT, wall_seconds=3.0),
                 judgement("i2", verdict=Verdict.CORRECT, wall_seconds=1.0),
@@ -25,7 +25,7 @@ def test_the_cactus_has_what_is_correct_fastest_first() -> None:
 
 def test_verifiers_are_compared_on_what_all_of_them_were_run_on() -> None:
     rows = Cactus().rows(
-        Findings.of(
+        Findings(
             [
                 judgement("i1", verdict=Verdict.CORRECT, wall_seconds=3.0),
                 judgement("i2", verdict=Verdict.CORRECT, wall_seconds=1.0),

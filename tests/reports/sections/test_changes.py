@@ -45,7 +45,7 @@ def test_only_runs_of_both_are_compared_whatever_the_version() -> None:
     then = [judgement("a", verdict=Verdict.CORRECT), _late("b"), judgement("gone", verdict=Verdict.CORRECT)]
     then = [replace(j, record=replace(j.record, verifier_version="1.0")) for j in then]
     now = [_late("a"), judgement("b", verdict=Verdict.CORRECT), judgement("new", verdict=Verdict.CORRECT)]
-    rows = SECTION.rows(Findings.of(now, earlier=EarlierRuns(tuple(then), {}, ("runs/june",))))
+    rows = SECTION.rows(Findings(now, earlier=EarlierRuns(tuple(then), {}, ("runs/june",))))
     assert rows is not None
     assert [(row.change, row.instance) for row in rows.changes] == [
         (Change.LOST, "a"),
@@ -60,10 +60,10 @@ def test_only_runs_of_both_are_compared_whatever_the_version() -> None:
 
 def test_without_an_earlier_run_there_is_no_section_and_without_a_common_one_a_sentence() -> None:
     now = [judgement("a", verdict=Verdict.CORRECT)]
-    assert SECTION.rows(Findings.of(now)) is None
-    rows = SECTION.rows(Findings.of(now, earlier=EarlierRuns((_late("b"),), {}, ("runs/june",))))
+    assert SECTION.rows(Findings(now)) is None
+    rows = SECTION.rows(Findings(now, earlier=EarlierRuns((_late("b"),), {}, ("runs/june",))))
     assert rows is not None
     assert "--against" in SECTION.lacks(rows)
-    same = SECTION.rows(Findings.of(now, earlier=EarlierRuns(tuple(now), {}, ("runs/june",))))
+    same = SECTION.rows(Findings(now, earlier=EarlierRuns(tuple(now), {}, ("runs/june",))))
     assert same is not None and not SECTION.lacks(same)
     assert "Nothing has changed." in SECTION.html(same)

@@ -66,7 +66,7 @@ def test_every_run_is_in_one_cell_and_in_one_sum() -> None:
 
 def test_the_table_counts_each_run_once() -> None:
     rows = Families().rows(
-        Findings.of(
+        Findings(
             [
                 judgement("i1", verdict=Verdict.CORRECT, wall_seconds=1.0),
                 judgement("i2", verdict=Verdict.WRONG_SAT, wall_seconds=2.0),
@@ -87,7 +87,7 @@ def test_the_table_counts_each_run_once() -> None:
 def _printed(judgements: list[Judgement]) -> list[list[str]]:
     stream = io.StringIO()
     Console(file=stream, width=140, no_color=True).print(
-        summary_table(Families().rows(Findings.of(judgements)))
+        summary_table(Families().rows(Findings(judgements)))
     )
     lines = [line for line in stream.getvalue().splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
@@ -107,15 +107,15 @@ def test_the_table_has_a_line_per_family_and_verifier_and_the_sums() -> None:
 
 def test_where_nothing_was_run_by_all_there_is_nothing_to_compare() -> None:
     apart = [judgement("i", verdict=Verdict.CORRECT), judgement("j", verdict=Verdict.CORRECT, verifier="b")]
-    rows = Families().rows(Findings.of(apart))
+    rows = Families().rows(Findings(apart))
     assert rows.common == ()
     assert rows.remark.startswith("The verifiers were run on different instances (b 1, marabou 1); no inst")
-    assert Families().rows(Findings.of(apart[:1])).remark == ""
+    assert Families().rows(Findings(apart[:1])).remark == ""
 
 
 def test_what_nobody_checked_is_no_success_and_has_a_column() -> None:
     unchecked = judgement("i", verdict=Verdict.UNLABELLED, answer=Answer.UNSAT, label=None)
-    rows = Families().rows(Findings.of([unchecked]))
+    rows = Families().rows(Findings([unchecked]))
     (total,) = rows.totals
     assert (total.correct, total.other, total.unchecked, total.total) == (0, 0, 1, 1)
     assert rows.headline.endswith("1 unsat answer is unchecked.")
@@ -129,6 +129,6 @@ def test_one_family_needs_no_sums_and_markup_in_names_is_only_text() -> None:
 
 def test_the_headline_stands_above() -> None:
     stream = io.StringIO()
-    rows = Families().rows(Findings.of([judgement("i", verdict=Verdict.WRONG_SAT)]))
+    rows = Families().rows(Findings([judgement("i", verdict=Verdict.WRONG_SAT)]))
     Console(file=stream, width=120).print(summary_table(rows))
     assert stream.getvalue().splitlines()[0].strip() == "marabou gave 1 wrong answer: 1 wrong-sat."

@@ -11,15 +11,15 @@ from tests.reports.sample import sample_judgements
 
 
 def test_without_an_explanation_there_is_the_cactus_only() -> None:
-    found = report_figures(Findings.of(sample_judgements(), limit_wall_seconds=10))
+    found = report_figures(Findings(sample_judgements(), limit_wall_seconds=10))
     assert [figure.name for figure in found] == ["cactus"]
-    assert list(report_figures(Findings.of([]))) == []
+    assert list(report_figures(Findings([]))) == []
 
 
 def test_every_figure_has_a_name_of_its_own() -> None:
     runs = sample_judgements()
     explanation = explained(runs)
-    names = [figure.name for figure in report_figures(Findings.of(runs, explanation=explanation))]
+    names = [figure.name for figure in report_figures(Findings(runs, explanation=explanation))]
     assert len(names) == len(set(names))
     assert {"cactus", "auc"} <= set(names)
 

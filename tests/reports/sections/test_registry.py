@@ -32,11 +32,9 @@ def full() -> list[Findings]:
     """Findings that together have something for every section."""
     runs = sample_judgements()
     return [
-        Findings.of(runs, known=known_facts(runs), explanation=explained(runs)),
-        Findings.of(
-            three(), known=known(three()), earlier=EarlierRuns(tuple(three()[:2]), {}, ("before",))
-        ),
-        Findings.of(RUNS, is_published=True, files=[FOUND]),
+        Findings(runs, known=known_facts(runs), explanation=explained(runs)),
+        Findings(three(), known=known(three()), earlier=EarlierRuns(tuple(three()[:2]), {}, ("before",))),
+        Findings(RUNS, is_published=True, files=[FOUND]),
     ]
 
 
@@ -108,7 +106,7 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slowest]:
 
 
 def test_a_new_section_appears_everywhere(added: Slowest) -> None:
-    findings = Findings.of(sample_judgements())
+    findings = Findings(sample_judgements())
     page = render_page(findings, CONTEXT)
     assert '<section id="slowest-runs" aria-labelledby="slowest-runs-title">' in page
     assert '<h2 id="slowest-runs-title">The longest runs</h2>' in page
@@ -125,7 +123,7 @@ def test_a_new_section_appears_everywhere(added: Slowest) -> None:
 
 
 def test_without_rows_a_section_appears_nowhere(added: Slowest) -> None:
-    findings = Findings.of([])
+    findings = Findings([])
     assert "slowest" not in render_page(findings, CONTEXT)
     assert "slowest" not in [one.name for one in report_tables(findings)]
     assert "slowest" not in [figure.name for figure in report_figures(findings)]

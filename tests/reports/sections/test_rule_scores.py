@@ -87,7 +87,7 @@ def test_the_runs_on_which_they_disagree_are_listed_with_the_reasons() -> None:
 
 
 def test_scores_are_compared_on_what_all_were_run_on_and_disagreements_are_of_all() -> None:
-    found = Rules().rows(Findings.of(RUNS))
+    found = Rules().rows(Findings(RUNS))
     assert found is not None
     assert [(r.suite, r.verifier, r.points) for r in found.scores] == [
         ("quick", "v", (10, 10)),
@@ -97,8 +97,8 @@ def test_scores_are_compared_on_what_all_were_run_on_and_disagreements_are_of_al
 
 
 def test_without_rule_sets_there_is_nothing_to_show() -> None:
-    assert Rules().rows(Findings.of(sample_judgements())) is None
-    assert 'id="rules"' not in render_page(Findings.of(sample_judgements()), CONTEXT)
+    assert Rules().rows(Findings(sample_judgements())) is None
+    assert 'id="rules"' not in render_page(Findings(sample_judgements()), CONTEXT)
 
 
 def test_the_terminal_shows_scores_and_disagreements() -> None:
@@ -113,13 +113,13 @@ def test_the_terminal_shows_scores_and_disagreements() -> None:
 
 
 def test_the_page_has_a_section_and_escapes_it() -> None:
-    page = render_page(Findings.of(SAME_SET), CONTEXT)
+    page = render_page(Findings(SAME_SET), CONTEXT)
     section = page[page.index('<section id="rules"') : page.index('<section id="instances"')]
     assert "-140 <small>(0.0)</small>" in section
     assert "All benchmarks" in section
     assert "because &lt;exact&gt;" in section
     assert '<a href="#rules">' in page
-    alike = render_page(Findings.of(RUNS[1:2]), CONTEXT)
+    alike = render_page(Findings(RUNS[1:2]), CONTEXT)
     assert "Nowhere: all rule sets treat every run the same" in alike
     assert "All benchmarks" not in alike
 

@@ -62,7 +62,7 @@ def known(judgements: list[Judgement]) -> Known:
 
 
 def matrix(judgements: list[Judgement]) -> SupportRows:
-    found = OperatorSupport().rows(Findings.of(judgements, known=known(judgements)))
+    found = OperatorSupport().rows(Findings(judgements, known=known(judgements)))
     assert found is not None
     return found
 
@@ -142,18 +142,18 @@ def test_rows_are_ordered_by_operator_and_columns_counted() -> None:
 def test_other_families_and_unknown_instances_have_no_matrix() -> None:
     others = sample_judgements()
     section = OperatorSupport()
-    assert section.rows(Findings.of(others, known=known(others))) is None
-    assert section.rows(Findings.of(three())) is None
+    assert section.rows(Findings(others, known=known(others))) is None
+    assert section.rows(Findings(three())) is None
     (row,) = matrix(runs("of another version", *RIGHT.values())).rows
     assert (row.op, row.variant) == ("", "of another version")
 
 
 def test_the_page_and_the_terminal_show_it() -> None:
-    page = render_page(Findings.of(three(), known=known(three())), CONTEXT)
+    page = render_page(Findings(three(), known=known(three())), CONTEXT)
     assert 'id="support"' in page
     assert "sat: unsat (wrong-unsat); unsat: timeout" in page
     assert "pads of each axis in turn" in page
-    assert 'id="support"' not in render_page(Findings.of(sample_judgements()), CONTEXT)
+    assert 'id="support"' not in render_page(Findings(sample_judgements()), CONTEXT)
     stream = StringIO()
     Console(file=stream, width=100).print(support_table(matrix(three())))
     shown = stream.getvalue()
@@ -162,6 +162,6 @@ def test_the_page_and_the_terminal_show_it() -> None:
 
 
 def test_what_comes_from_a_suite_is_escaped() -> None:
-    page = render_page(Findings.of(odd := runs("<b>&", *RIGHT.values()), known=known(odd)), CONTEXT)
+    page = render_page(Findings(odd := runs("<b>&", *RIGHT.values()), known=known(odd)), CONTEXT)
     assert "<b>&" not in page
     assert "&lt;b&gt;&amp;" in page

@@ -11,7 +11,7 @@ from tests.reports.sample import FALSE_SAT, OUT_OF_BOX, sample_judgements
 
 
 def test_wrong_answers_come_most_serious_first_and_carry_everything() -> None:
-    rows = WrongAnswers().rows(Findings.of(sample_judgements()))
+    rows = WrongAnswers().rows(Findings(sample_judgements()))
     assert [row.verdict.value for row in rows] == ["wrong-unsat", "wrong-sat", "bad-witness"]
     assert [row.anchor for row in rows] == ["wrong-1", "wrong-2", "wrong-3"]
     false_sat = rows[1]

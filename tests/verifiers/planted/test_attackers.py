@@ -33,6 +33,11 @@ def _repeated(b: Builder) -> str:
     return b.add("MatMul", b.add("Gather", "x", b.integers([0, 0]), axis=1), b.constant([[1.0], [1.0]]))
 
 
+def _normalised(b: Builder) -> str:
+    """1/√(x + 1.125): 2.8 at −1, less than 1 at the middle."""
+    return b.add("Div", b.constant([[1.0]]), b.add("Sqrt", b.add("Add", "x", b.constant([[1.125]]))))
+
+
 def _difference(b: Builder) -> str:
     return b.add("Sub", b.add("Relu", "x"), b.add("Tanh", b.add("Mul", "x", b.constant([[0.5]]))))
 
@@ -43,6 +48,7 @@ DENIED: dict[str, Callable[[], Task]] = {
     "gap-between-halves": lambda: task(_needle, (0, ">=", 0.5)),
     "last-disjunct": lambda: task(lambda b: b.add("Identity", "x"), (0, ">=", 0.5), (0, ">=", 5)),
     "tolerant-proof": lambda: task(lambda b: b.add("Identity", "x"), (0, ">=", 0.999995)),
+    "variance-at-centre": lambda: task(_normalised, (0, ">=", 2.5)),
     "sigmoid-to-10": lambda: task(lambda b: b.add("Sigmoid", "x"), (0, ">=", 0.99998), low=10.5, high=14.0),
     "swapped-difference": lambda: task(_difference, (0, ">=", 0.5), low=1, high=2),
     "gather-repeats": lambda: task(_repeated, (0, ">=", 1.5)),

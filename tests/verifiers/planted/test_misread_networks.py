@@ -24,6 +24,7 @@ Example = tuple[tuple[int, ...], Callable[[Builder], str], Callable[[Array], Arr
 
 W = np.array([[1.0, 2.0], [-3.0, 0.5]], dtype=np.float32)
 C = np.array([1.0, -2.0], dtype=np.float32)
+SLOPE = 2 / np.pi**0.5
 K = np.array([[[[1.0, 2.0], [3.0, 5.0]]]], dtype=np.float32)
 
 
@@ -119,6 +120,13 @@ EXAMPLES: dict[str, Example] = {
         (1, 2),
         lambda b: b.add("Max", "x", b.constant([[0.0, 0.0]]), b.constant([[9.0, 9.0]])),
         lambda x: np.maximum(x, 0),
+    ),
+    "erf-by-tanh": (
+        (1, 2),
+        lambda b: b.add("Erf", "x"),
+        lambda x: np.tanh(
+            x * np.float64(np.float32(SLOPE)) + np.float64(np.float32(0.08943 * SLOPE)) * x**3
+        ),
     ),
     "sum-for-mean": (
         (1, 2),

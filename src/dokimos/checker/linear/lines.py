@@ -8,6 +8,7 @@ bounded in outward arithmetic. `_shift_below` states the theorem for curves, `_s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -255,6 +256,15 @@ _TANH = _Curve(
     np.tanh,
     lambda x: 4.0 * _rough_sigmoid_slope(2.0 * x),
 )
+_rough_erf = np.frompyfunc(math.erf, 1, 1)
+#: An enclosure of 2/√π.
+_ERF_AT_0 = outward.widen(np.array(1.1283791670955126), np.array(1.1283791670955126))
+_ERF = _Curve(
+    outward.erf,
+    lambda x: multiply(_ERF_AT_0, outward.exp(negate(multiply(point(x), point(x))))),
+    lambda x: np.asarray(_rough_erf(x), dtype=np.float64),
+    lambda x: 1.1283791670955126 * np.exp(-x * x),
+)
 _EXP = _Curve(outward.exp, lambda x: outward.exp(point(x)), np.exp, np.exp)
 
 
@@ -414,6 +424,7 @@ def _truncate(node: Node, x: Interval, choice: Floats) -> Lines:
 UNITS: Mapping[str, UnitRule] = MappingProxyType(
     {
         "Cos": _wave(_COS, 0.5),
+        "Erf": _s_shaped(_ERF),
         "Exp": _exp,
         "Floor": _floor,
         "Pow": _power,

@@ -338,12 +338,7 @@ class Wishes:
 
 
 def wishes_of(
-    style: str,
-    more: PropertySettings,
-    *,
-    epsilon: float | Sequence[float],
-    count: int | None,
-    seed: int,
+    style: str, more: PropertySettings, *, epsilon: float | Sequence[float], count: int | None, seed: int
 ) -> Wishes:
     """The wishes that these arguments of `dokimos.make_properties` say. Raises InputError."""
     chosen = _style(style)

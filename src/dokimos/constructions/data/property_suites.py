@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from dokimos import __version__
-from dokimos.constructions.data.brackets import (
-    Bracket,
-    Style,
-    Wishes,
-    asked_at,
-    brackets,
-    prove_at,
-)
+from dokimos.constructions.data.brackets import Bracket, Style, Wishes, asked_at, brackets, prove_at
 from dokimos.constructions.data.data_set import Classifier, DataSet, Records
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.attacks import ATTACKS

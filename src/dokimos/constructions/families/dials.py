@@ -135,11 +135,7 @@ def _directions(knobs: Knobs, rng: np.random.Generator) -> list[list[Fraction]]:
 
 
 def _pairs(
-    knobs: Knobs,
-    centre: Sequence[Fraction],
-    epsilon: Fraction,
-    margin: Fraction,
-    rng: np.random.Generator,
+    knobs: Knobs, centre: Sequence[Fraction], epsilon: Fraction, margin: Fraction, rng: np.random.Generator
 ) -> list[CancelPair]:
     """The pairs that cancel: together intervals lose `looseness` margins by them."""
     unstable = round(knobs.unstable * knobs.pairs)

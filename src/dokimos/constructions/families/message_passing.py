@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob, siblings
+from dokimos.constructions.draft import Draft, knob
 from dokimos.constructions.robustness import (
     POINT_BITS,
     ball,
@@ -31,7 +31,6 @@ from dokimos.constructions.tight_features import (
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
 
 Array = NDArray[np.float64]
 
@@ -102,12 +101,7 @@ class MessagePassing(Construction[Knobs]):
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
         lost = lost_share(knobs.slack)
         witness = towards(centre, np.tile(signs, knobs.nodes), -inside_by(epsilon, lost))
-
-        def build(first: Fraction) -> bytes:
-            return builder.copy().affine(head.rows, [first, *head.offsets]).build(knobs.classes)
-
-        files = build(Fraction(0)), build(-head.step)
-        return siblings(property_, Certificate("nonexpansive"), *files, witness)
+        return head.pair(builder, property_, witness)
 
 
 def _require_exact(knobs: Knobs) -> None:

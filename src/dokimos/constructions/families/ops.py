@@ -69,49 +69,10 @@ class Ops(Construction[Knobs]):
         """Draw centre and weights; only the last layer differs between the two drafts."""
         variant = VARIANTS[knobs.variant]
         plan = draw_plan(variant, knobs.margin, rng)
-        question = question_of(plan, variant)
+        question = question_of(plan)
         robust, violated = (plan.network(sign, Fraction(b)) for sign, b in plan.outputs)
-        proof = by_intervals(cuts(robust, question, plan.away * CERTAINLY))
+        proof = by_intervals(cuts(robust, question, plan.drawn.away * CERTAINLY))
         return siblings(question, proof, robust, violated, plan.witness)
-
-
-@dataclass(frozen=True)
-class OperatorPlan:
-    """Everything that was drawn, except the last layer, which `outputs` gives for both drafts.
-
-    With a `gate`, the first output counts only near the gate's hidden point.
-    """
-
-    variant: Variant
-    seed: int
-    box: Box
-    weights: Floats
-    middle: float
-    slopes: tuple[float, float]
-    threshold: Fraction
-    away: Fraction
-    outputs: tuple[tuple[int, Fraction], tuple[int, Fraction]]
-    witness: Point
-    gate: Gate | None = None
-
-    def network(self, sign: int, bias: Fraction, *, misread: int = 0) -> bytes:
-        """The network with this sign and bias at its end, as it is (0) or in a misreading (1, 2, …)."""
-        variant = self.variant
-        sketch = variant.sketch(self.seed)
-        if self.gate is not None:
-            sketch = self.gate.sketch(variant.shape, seed=self.seed, opset=variant.opset)
-        features = variant.wire(sketch, misread)
-        both = sketch.weight(np.vstack([self.weights, -self.weights]))
-        hinges = sketch("Gemm", features, both, sketch.weight([-self.middle, self.middle]), transB=1)
-        rows = np.array([[sign * self.slopes[0], -sign * self.slopes[1]]])
-        biases = np.array([float(bias)])
-        if self.variant.classes:
-            rows = np.vstack([rows / 2, -rows / 2, 0 * rows])
-            biases = np.array([float(bias), float(self.threshold), float(self.threshold) - 64.0])
-        last = sketch("Gemm", sketch("Relu", hinges), sketch.weight(rows), sketch.weight(biases), transB=1)
-        if self.gate is not None:
-            last = self.gate.attached(sketch, last, len(biases))
-        return sketch.build(last, len(biases))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,33 +88,52 @@ class DrawnRange:
     points: NDArray[np.float32]
     weights: Floats
     middle: float
-    slopes: tuple[float, float]
+    slopes: tuple[float, ...]
     values: Floats
     seen: tuple[Floats, ...]
     away: Fraction
 
     def plan(self, threshold: Fraction, sign: int, *, turned: bool) -> OperatorPlan:
         """The plan with this sign of the robust draft, and the other one in the twin if `turned`."""
-        values = self.values
-        least, most = sorted([sign * values.min(), sign * values.max()])
-        best = self.points[int(np.argmin(sign * values) if turned else np.argmax(sign * values))]
-        return OperatorPlan(
-            variant=self.variant,
-            seed=self.seed,
-            box=self.box,
-            weights=self.weights,
-            middle=self.middle,
-            slopes=self.slopes,
-            threshold=threshold,
-            away=self.away,
-            outputs=(
-                (sign, threshold - dyadic(most, BOUND_BITS) - self.away),
-                (-sign, threshold + dyadic(least, BOUND_BITS) + self.away)
-                if turned
-                else (sign, threshold - dyadic(most, BOUND_BITS) + self.away),
-            ),
-            witness=_inward(best, self.box),
-        )
+        signed = sign * self.values
+        ends = (dyadic(float(end), BOUND_BITS) for end in (signed.min(), signed.max()))
+        lower, upper = (threshold - end for end in ends)
+        twin = (-sign, 2 * threshold - lower + self.away) if turned else (sign, upper + self.away)
+        best = self.points[int(np.argmin(signed) if turned else np.argmax(signed))]
+        return OperatorPlan(self, threshold, ((sign, upper - self.away), twin), _inward(best, self.box))
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """What was drawn, with the last layer of both drafts: sign and bias.
+
+    With a `gate`, the first output counts only near the gate's hidden point.
+    """
+
+    drawn: DrawnRange
+    threshold: Fraction
+    outputs: tuple[tuple[int, Fraction], tuple[int, Fraction]]
+    witness: Point
+    gate: Gate | None = None
+
+    def network(self, sign: int, bias: Fraction, *, misread: int = 0) -> bytes:
+        """The network with this sign and bias at its end, as it is (0) or in a misreading (1, 2, …)."""
+        drawn, variant = self.drawn, self.drawn.variant
+        sketch = variant.sketch(drawn.seed)
+        if self.gate is not None:
+            sketch = self.gate.sketch(variant.shape, seed=drawn.seed, opset=variant.opset)
+        features = variant.wire(sketch, misread)
+        both = sketch.weight(np.vstack([drawn.weights, -drawn.weights]))
+        hinges = sketch("Gemm", features, both, sketch.weight([-drawn.middle, drawn.middle]), transB=1)
+        rows = np.array([[sign * drawn.slopes[0], -sign * drawn.slopes[1]]])
+        biases = np.array([float(bias)])
+        if variant.classes:
+            rows = np.vstack([rows / 2, -rows / 2, 0 * rows])
+            biases = np.array([float(bias), float(self.threshold), float(self.threshold) - 64.0])
+        last = sketch("Gemm", sketch("Relu", hinges), sketch.weight(rows), sketch.weight(biases), transB=1)
+        if self.gate is not None:
+            last = self.gate.attached(sketch, last, len(biases))
+        return sketch.build(last, len(biases))
 
 
 def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> OperatorPlan:
@@ -189,18 +169,7 @@ def draw_range(variant: Variant, margin: float, rng: np.random.Generator) -> Dra
         _hinged(_features(variant, seed, points, misread=number) @ weights, middle, slopes)
         for number in range(1, len(variant.misreadings) + 1)
     ]
-    return DrawnRange(
-        variant=variant,
-        seed=seed,
-        box=box,
-        points=points,
-        weights=weights,
-        middle=middle,
-        slopes=(slopes[0], slopes[1]),
-        values=values,
-        seen=tuple(seen),
-        away=away,
-    )
+    return DrawnRange(variant, seed, box, points, weights, middle, slopes, values, tuple(seen), away)
 
 
 def _telling_arrangement(values: Floats, seen: Sequence[Floats], clearly: float) -> tuple[int, bool]:
@@ -263,12 +232,12 @@ def _inward(point: NDArray[np.float32], box: Box) -> Point:
     )
 
 
-def question_of(plan: OperatorPlan, variant: Variant) -> Property:
+def question_of(plan: OperatorPlan) -> Property:
     """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
-    if not variant.classes:
-        return unsafe_where([at_least(plan.threshold)], plan.box)
+    if not plan.drawn.variant.classes:
+        return unsafe_where([at_least(plan.threshold)], plan.drawn.box)
     largest = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (2, 1))
-    return unsafe_where([largest], plan.box, outputs=3)
+    return unsafe_where([largest], plan.drawn.box, outputs=3)
 
 
 def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:
@@ -327,13 +296,13 @@ class WrappedOps(Construction[WrappedKnobs]):
         plain = max(draws, key=lambda each: caught(each, sign)).plan(
             draw_threshold(rng), sign, turned=False
         )
-        gate = draw_gate(rng, plain.away)
+        gate = draw_gate(rng, plain.drawn.away)
         (_, low), (_, high) = plain.outputs
-        asked = question_of(plain, variant)
-        tree = cuts(plain.network(sign, low), asked, plain.away * CERTAINLY)
+        asked = question_of(plain)
+        tree = cuts(plain.network(sign, low), asked, plain.drawn.away * CERTAINLY)
         gated = replace(plain, gate=gate)
         ways, outputs = asked.cases[0].any_of, asked.output_size
-        question = unsafe_where(ways, gate.box(plain.box), outputs=outputs)
+        question = unsafe_where(ways, gate.box(plain.drawn.box), outputs=outputs)
         robust, violated = (gated.network(sign, bias) for bias in (low, high))
         proof = by_intervals(behind_gate(tree))
         return siblings(question, proof, robust, violated, gate.witness(plain.witness))

@@ -9,16 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.base import Construction, Unusable, dyadic
+from dokimos.constructions.base import Construction, Unusable, by_search, dyadic
 from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.families.ops import corners
 from dokimos.constructions.operators.extremes import EXTREMES, Extreme
 from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
 from dokimos.constructions.robustness import BOUND_BITS, at_least, unsafe_where
-from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.runtimes.sessions import replay
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Point
 
 #: The ends of the box are moved by up to this many sixty-fourths, so that no two draws are the same.
@@ -55,8 +52,6 @@ class Relaxations(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw box and gate; only one bias differs between the two drafts."""
-        from dokimos.engine.linear import LinearSearch
-
         extreme, sign = EXTREMES[knobs.variant], 1 if knobs.end == "upper" else -1
         inner = _box(extreme, rng)
         best, (least, most) = _highest(extreme, sign, inner, rng)
@@ -66,10 +61,8 @@ class Relaxations(Construction[Knobs]):
         gate, threshold = draw_gate(rng, margin), dyadic(most, BOUND_BITS)
         question = unsafe_where([at_least(threshold)], gate.box(inner))
         robust, violated = (_network(extreme, sign, gate, bias) for bias in (-margin, margin))
-        found = LinearSearch(read_onnx(robust), question, SearchEffort(most_steps=MOST_STEPS)).run()
-        if found.data is None:
-            raise Unusable(f"the search finds no proof: {found.reason}")
-        return siblings(question, Certificate("linear", found.data), robust, violated, gate.witness(best))
+        proof = by_search(robust, question, most_steps=MOST_STEPS)
+        return siblings(question, proof, robust, violated, gate.witness(best))
 
 
 def _box(extreme: Extreme, rng: np.random.Generator) -> Box:
@@ -86,7 +79,7 @@ def _signed(extreme: Extreme, sign: int, sketch: Sketch) -> str:
 
 
 def _network(extreme: Extreme, sign: int, gate: Gate, bias: Fraction) -> bytes:
-    sketch = gate.sketch(extreme.shape, seed=0)
+    sketch = gate.sketch(extreme.shape, seed=0, opset=extreme.opset)
     return sketch.build(gate.attached(sketch, _signed(extreme, sign, sketch), 1, bias), 1)
 
 
@@ -94,7 +87,7 @@ def _highest(
     extreme: Extreme, sign: int, box: Box, rng: np.random.Generator
 ) -> tuple[Point, tuple[float, float]]:
     """The highest point that sampling finds, and the least and the largest value."""
-    sketch = Sketch(extreme.shape, seed=0)
+    sketch = Sketch(extreme.shape, seed=0, opset=extreme.opset)
     network = sketch.build(_signed(extreme, sign, sketch), 1)
     ends = [np.array([float(x) for x in end]) for end in (box.lower, box.upper)]
 

@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
-    ball,
-    first_class_loses,
-    inward,
-    random_point,
-    towards,
-)
+from dokimos.constructions.draft import Draft, knob
+from dokimos.constructions.robustness import ball, first_class_loses, inward, random_point, towards
 from dokimos.constructions.tight_features import (
     GAIN,
     HAAR,
@@ -31,7 +25,6 @@ from dokimos.constructions.tight_features import (
 )
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
 
 Array = NDArray[np.float64]
 
@@ -113,12 +106,7 @@ class Residual(Construction[Knobs]):
         )
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
         witness = towards(centre, signs.flat, -inside_by(epsilon, lost_share(knobs.slack)))
-
-        def build(first: Fraction) -> bytes:
-            return builder.copy().affine(head.rows, [first, *head.offsets]).build(knobs.classes)
-
-        files = build(Fraction(0)), build(-head.step)
-        return siblings(property_, Certificate("nonexpansive"), *files, witness)
+        return head.pair(builder, property_, witness)
 
 
 def _require_affordable(knobs: Knobs) -> None:

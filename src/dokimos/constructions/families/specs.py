@@ -9,12 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.constructions.base import Construction, Unusable
+from dokimos.constructions.base import Construction, Unusable, by_search
 from dokimos.constructions.draft import Draft, choice
 from dokimos.constructions.property_shapes import FAR, LOWER, SHAPES, UPPER, PropertyShape
-from dokimos.engine.outcome import SearchEffort
 from dokimos.engine.runtimes.sessions import replay
-from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Point
@@ -66,16 +64,9 @@ class Specs(Construction[Knobs]):
         above = Fraction(FAR) if shape.is_wide else AWAY
         texts = [_written(shape, highest + above), _written(shape, highest - below)]
         robust, violated = (read_vnnlib(text.encode(), file=f"{shape.name}.vnnlib") for text in texts)
-        if shape.empties:
-            proof = Certificate("no-inputs", {})
-        else:
-            from dokimos.engine.linear import LinearSearch
-
-            effort = SearchEffort(most_steps=MOST_STEPS)
-            data = LinearSearch(read_onnx(network), robust, effort).run().data
-            if data is None:
-                raise Unusable("the search finds no proof")
-            proof = Certificate("linear", data)
+        proof = Certificate("no-inputs", {})
+        if not shape.empties:
+            proof = by_search(network, robust, most_steps=MOST_STEPS)
         return (
             Draft(network, robust, proof, text=texts[0]),
             Draft(network, violated, Certificate("witness"), witness, text=texts[1]),

@@ -8,13 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.constructions.base import Construction, Unusable
+from dokimos.constructions.base import Construction, Unusable, by_search
 from dokimos.constructions.draft import Draft, choice, knob, siblings
 from dokimos.constructions.robustness import at_least, unsafe_where
-from dokimos.engine.outcome import SearchEffort
-from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Box, Point
 
 #: The output at the hidden point lies above or below the threshold by 1/8; the spike there is 1 high.
@@ -64,8 +61,6 @@ class Splits(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw the point and the threshold; only one bias differs between the two drafts."""
-        from dokimos.engine.linear import LinearSearch
-
         point = _point(knobs, rng)
         threshold = Fraction(int(rng.integers(-32, 33)), 64)
         above = MARGIN
@@ -73,10 +68,8 @@ class Splits(Construction[Knobs]):
             threshold, above = threshold + 6 + FINE + LAYERS * TINY, Fraction(0)
         question = unsafe_where([at_least(threshold)], *_boxes(knobs, point, rng))
         robust, violated = (_network(knobs, point, threshold - 1 + away) for away in (-MARGIN, above))
-        found = LinearSearch(read_onnx(robust), question, SearchEffort(most_steps=MOST_STEPS)).run()
-        if found.data is None:
-            raise Unusable(f"the search finds no proof: {found.reason}")
-        return siblings(question, Certificate("linear", found.data), robust, violated, point)
+        proof = by_search(robust, question, most_steps=MOST_STEPS)
+        return siblings(question, proof, robust, violated, point)
 
 
 def _point(knobs: Knobs, rng: np.random.Generator) -> Point:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -9,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.base import Construction, Unusable, dyadic
+from dokimos.constructions.base import Construction, Unusable, by_search, dyadic
 from dokimos.constructions.draft import Draft, knob
-from dokimos.engine.outcome import NoProof, SearchEffort
+from dokimos.engine.outcome import NoProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
@@ -64,8 +65,6 @@ class TwoCopies(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw g₀, find where it falls the most, and choose a and c; only a differs between the drafts."""
-        from dokimos.engine.linear import LinearSearch
-
         network = _Network.draw(knobs, rng)
         box = _box(knobs, rng)
         point, fall = network.steepest_fall(box, rng)
@@ -81,11 +80,9 @@ class TwoCopies(Construction[Knobs]):
         for times in _TIMES:
             slope = dyadic(float(fall) * (1 + times * knobs.slack), LEVEL_BITS)
             content = network.build(slope, level)
-            effort = SearchEffort(most_steps=_MOST_PIECES)
-            search = LinearSearch(read_onnx(content), question, effort, least_margin=_LEAST_MARGIN)
-            data = search.run().data
-            if data is not None:
-                return Draft(content, question, Certificate("linear", data)), twin
+            with suppress(Unusable):
+                proof = by_search(content, question, most_steps=_MOST_PIECES, least_margin=_LEAST_MARGIN)
+                return Draft(content, question, proof), twin
         raise NoProof("no slope that was tried is proven in a few pieces")
 
 

@@ -74,11 +74,7 @@ def certified_base(
 
 
 def train_certified(
-    graph: Network,
-    points: Sequence[PlantedPoint],
-    *,
-    growing: int,
-    progress: Callable[[int, int], None],
+    graph: Network, points: Sequence[PlantedPoint], *, growing: int, progress: Callable[[int, int], None]
 ) -> tuple[dict[str, Tensor], int]:
     """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
 

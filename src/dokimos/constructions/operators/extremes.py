@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.constructions.operators.sketch import Sketch
+from dokimos.networks.writing.builder import OPSET
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -29,18 +30,19 @@ class Extreme:
     lower: float
     upper: float
     wire: Callable[[Sketch], str]
+    opset: int = OPSET
 
 
 _FOUND: list[Extreme] = []
 
 
 def _extreme(
-    name: str, op: str, about: str, size: int | tuple[int, ...], lower: float, upper: float
+    name: str, op: str, about: str, size: int | tuple[int, ...], lower: float, upper: float, **more: int
 ) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch], str]]:
     shape = (1, size) if isinstance(size, int) else size
 
     def register(wire: Callable[[Sketch], str]) -> Callable[[Sketch], str]:
-        _FOUND.append(Extreme(name, op, about, shape, lower, upper, wire))
+        _FOUND.append(Extreme(name, op, about, shape, lower, upper, wire, **more))
         return wire
 
     return register
@@ -52,10 +54,10 @@ def _sum(s: Sketch, tensor: str, weights: Any, bias: float = 0.0) -> str:
 
 
 def _tilted(s: Sketch, tensor: str, line: Any, factors: Any = None, bias: float = 0.0) -> str:
-    """Σ factors·tensor − line·X, both rows of the same width."""
-    size = len(line)
-    part = _sum(s, tensor, [1.0] * size if factors is None else factors, bias)
-    return s("Sub", part, _sum(s, "X", line))
+    """Σ factors·tensor − line·X, each as a row."""
+    row = (lambda name: name) if len(s.shape) == 2 else s.flat
+    part = _sum(s, row(tensor), [1.0] * len(line) if factors is None else factors, bias)
+    return s("Sub", part, _sum(s, row("X"), line))
 
 
 @_extreme("tanh-tilted", "Tanh", "Σ tanh z − s·z, the extremes inside", 2, -2.0, 2.0)
@@ -181,8 +183,8 @@ def _(s: Sketch) -> str:
     -1.0,
 )
 def _(s: Sketch) -> str:
-    pooled = s.flat(s("MaxPool", "X", kernel_shape=[1, 2], pads=[0, 1, 0, 1]))
-    return s("Sub", _sum(s, pooled, [0.25, 1.0, 1.0, 0.25]), _sum(s, s.flat("X"), [0.75, 0.5, 0.75]))
+    pooled = s("MaxPool", "X", kernel_shape=[1, 2], pads=[0, 1, 0, 1])
+    return _tilted(s, pooled, [0.75, 0.5, 0.75], [0.25, 1.0, 1.0, 0.25])
 
 
 @_extreme(
@@ -205,35 +207,59 @@ def _(s: Sketch) -> str:
         dilations=[1, 2],
         kernel_shape=[2, 2],
     )
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.5, 0.75, 0.25]),
-        _sum(s, s.flat("X"), [0.25, -0.25, 0.125, 0.5, 0.25, -0.125]),
-    )
+    return _tilted(s, s("Relu", found), [0.25, -0.25, 0.125, 0.5, 0.25, -0.125], [1.0, 0.5, 0.75, 0.25])
 
 
 @_extreme("conv-groups", "Conv", "two groups, then ReLU, less a line", (1, 2, 1, 3), -1.0, 1.0)
 def _(s: Sketch) -> str:
     kernel = s.weight([[[[1.0, -0.5]]], [[[-0.25, 0.75]]]])
     found = s("Conv", "X", kernel, s.weight([0.125, -0.25]), group=2, kernel_shape=[1, 2])
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.75, 0.5, 1.0]),
-        _sum(s, s.flat("X"), [0.25, 0.125, -0.25, 0.25, -0.125, 0.5]),
-    )
+    return _tilted(s, s("Relu", found), [0.25, 0.125, -0.25, 0.25, -0.125, 0.5], [1.0, 0.75, 0.5, 1.0])
 
 
 @_extreme("gather-repeats", "Gather", "an entry taken three times, then ReLU, less a line", 3, -1.0, 1.0)
 def _(s: Sketch) -> str:
     taken = s("Gather", s("Relu", "X"), s.integers(2, 0, 2, 1, 2), axis=1)
-    return s("Sub", _sum(s, taken, [0.5, 1.0, 0.5, 1.0, 0.5]), _sum(s, "X", [0.5, 0.25, 0.125]))
+    return _tilted(s, taken, [0.5, 0.25, 0.125], [0.5, 1.0, 0.5, 1.0, 0.5])
+
+
+# What language models are made of
+
+
+@_extreme("erf-tilted", "Erf", "Σ erf z − s·z, the extremes inside", 2, -2.0, 2.0)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Erf", "X"), [0.25, 0.375])
+
+
+@_extreme("gelu-tilted", "Gelu", "gelu z less a line, the least value inside", 2, -2.5, 1.5, opset=20)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Gelu", "X"), [0.125, 0.5])
+
+
+@_extreme("erf-tail", "Erf", "2¹² times 1 + erf z, from −3.25 to −2.25: small, and undone", 1, -3.25, -2.25)
+def _(s: Sketch) -> str:
+    return _tilted(s, s("Erf", "X"), [0.0625], [2.0**12], 2.0**12)
+
+
+@_extreme(
+    "layer-normalization",
+    "Sqrt",
+    "LayerNormalization written out, with epsilon 1/8, less a line",
+    3,
+    -1.0,
+    1.0,
+)
+def _(s: Sketch) -> str:
+    moved = s("Add", "X", s.weight([[-0.75, -1.25, 1.25]]))
+    away = s("Sub", moved, s("ReduceMean", moved, axes=[1]))
+    variance = s("ReduceMean", s("Mul", away, away), axes=[1])
+    normed = s("Div", away, s("Sqrt", s("Add", variance, s.weight([[0.125]]))))
+    return _tilted(s, normed, [-0.5, 0.0, 0.375], [-1.0, -0.25, 0.0])
 
 
 @_extreme("softmax-tilted", "Softmax", "an entry of a softmax less a line", 3, -1.5, 1.5)
 def _(s: Sketch) -> str:
-    return s("Sub", _sum(s, s("Softmax", "X", axis=1), [2.0, 0.0, 0.5]), _sum(s, "X", [0.25, -0.125, 0.0]))
+    return _tilted(s, s("Softmax", "X", axis=1), [0.25, -0.125, 0.0], [2.0, 0.0, 0.5])
 
 
 @_extreme("batch-normalization", "BatchNormalization", "epsilon 0.5, then ReLU, less a line", 2, -1.0, 1.0)
@@ -317,12 +343,7 @@ def _(s: Sketch) -> str:
         pads=[0, 1, 0, 0],
         output_padding=[0, 1],
     )
-    flat = s.flat(s("Relu", found))
-    return s(
-        "Sub",
-        _sum(s, flat, [1.0, 0.5, 0.75, 0.25, 0.5, 1.0, 0.5]),
-        _sum(s, s.flat("X"), [0.5, 0.25, 0.375]),
-    )
+    return _tilted(s, s("Relu", found), [0.5, 0.25, 0.375], [1.0, 0.5, 0.75, 0.25, 0.5, 1.0, 0.5])
 
 
 @_extreme("resize-nearest", "Resize", "each entry twice, then ReLU, less a line", (1, 1, 1, 2), -1.0, 1.0)
@@ -336,8 +357,7 @@ def _(s: Sketch) -> str:
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
     )
-    flat = s.flat(s("Relu", wide))
-    return s("Sub", _sum(s, flat, [1.0, 0.5, -0.25, 0.75]), _sum(s, s.flat("X"), [0.75, 0.25]))
+    return _tilted(s, s("Relu", wide), [0.75, 0.25], [1.0, 0.5, -0.25, 0.75])
 
 
 @_extreme(

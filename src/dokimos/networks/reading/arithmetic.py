@@ -82,6 +82,21 @@ def _pow(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(call, "Pow", [base], {"exponent": exponent}, output=call.outputs[0])
 
 
+def _sqrt(lowering: Lowering, call: OnnxCall) -> None:
+    lowering.emit(call, "Pow", call.inputs, {"exponent": 0.5}, output=call.outputs[0])
+
+
+def _gelu(lowering: Lowering, call: OnnxCall) -> None:
+    """x/2·(1 + erf(√½·x)), as the standard defines it; √½ is a power of a constant, so that it is exact."""
+    if (form := call.text("approximate", "none")) != "none":
+        call.refuse(f"how it approximates ({form!r}) is left open by the standard; write it out.")
+    half, one = (lowering.add_constant(call, np.array([x], dtype=lowering.dtype)) for x in (0.5, 1.0))
+    root = lowering.emit(call, "Pow", [half], {"exponent": 0.5})
+    share = lowering.emit(call, "Erf", [lowering.emit(call, "Mul", [call.inputs[0], root])])
+    product = lowering.emit(call, "Mul", [call.inputs[0], lowering.emit(call, "Add", [share, one])])
+    lowering.emit(call, "Mul", [product, half], output=call.outputs[0])
+
+
 def _softmax(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     rank = len(shape)
@@ -120,7 +135,7 @@ def _reduce(lowering: Lowering, call: OnnxCall) -> None:
 
 _PLAIN = (
     *("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul"),
-    *("Cos", "Sin", "Floor", "Round", "Sign"),
+    *("Cos", "Erf", "Sin", "Floor", "Round", "Sign"),
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -130,10 +145,12 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("ReduceSum", "ReduceMean"), _reduce),
         "BatchNormalization": _batch_normalization,
         "Clip": _clip,
+        "Gelu": _gelu,
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "Pow": _pow,
         "Softmax": _softmax,
+        "Sqrt": _sqrt,
     }
 )
 

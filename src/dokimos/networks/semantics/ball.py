@@ -234,6 +234,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Conv": _conv,
         "Cos": _each(lambda x: x.cos()),
         "Div": _folding(lambda a, b: a / b),
+        "Erf": _each(lambda x: x.erf()),
         "Exp": _each(lambda x: x.exp()),
         "Floor": _each(lambda x: x.floor()),
         "Gemm": _gemm,

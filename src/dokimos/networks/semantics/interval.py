@@ -279,6 +279,7 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "Conv": _conv,
         "Cos": _unary(outward.cos),
         "Div": _binary(divide),
+        "Erf": _unary(outward.erf),
         "Exp": _unary(outward.exp),
         "Floor": _unary(_floor),
         "Gemm": _gemm,

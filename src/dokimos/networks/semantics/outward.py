@@ -286,6 +286,8 @@ def _saturating(
 exp = _saturating(lambda x: x.exp(), -746.0, 710.0, (0.0, _SMALLEST, _LARGEST, np.inf))
 #: 1 − tanh 20 < 2^-53.
 tanh = _saturating(lambda x: x.tanh(), -20.0, 20.0, (-1.0, -_BELOW_ONE, _BELOW_ONE, 1.0))
+#: 1 − erf x < e^-x² for x > 0, and e^-42.25 < 2^-53.
+erf = _saturating(lambda x: x.erf(), -6.5, 6.5, (-1.0, -_BELOW_ONE, _BELOW_ONE, 1.0))
 #: 1/(1 + e^-x) is below e^x, and 1 − sigmoid 40 < e^-40 < 2^-53.
 sigmoid = _saturating(lambda x: 1 / (1 + (-x).exp()), -746.0, 40.0, (0.0, _SMALLEST, _BELOW_ONE, 1.0))
 

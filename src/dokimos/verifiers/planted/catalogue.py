@@ -228,12 +228,7 @@ FLAWED_BOUNDERS = (
 
 #: Reads everything correctly, and knows the truth.
 IDEAL = Misreader("ideal", "no bug: it reads everything correctly, and knows the truth", is_sound=True)
-MISREADERS: tuple[PlantedVerifier, ...] = (
-    IDEAL,
-    *MISREAD_PROPERTIES,
-    *MISREAD_NETWORKS,
-    *MISREAD_ANSWERS,
-)
+MISREADERS: tuple[PlantedVerifier, ...] = (IDEAL, *MISREAD_PROPERTIES, *MISREAD_NETWORKS, *MISREAD_ANSWERS)
 BOUNDERS: tuple[PlantedVerifier, ...] = (PlainBounder(), *FLAWED_BOUNDERS)
 #: The flaws of bounders in verifiers that attack first; one of the flaws is in the attack.
 ATTACKERS: tuple[PlantedVerifier, ...] = attackers(

@@ -181,6 +181,23 @@ def _sum_for_mean(network: Network, node: Node) -> tuple[tuple[Node, ...], Array
     return ((replace(node, op="ReduceSum"),), NO_ARRAYS) if node.op == "ReduceMean" else None
 
 
+def _erf_by_tanh(network: Network, node: Node) -> tuple[tuple[Node, ...], Arrays] | None:
+    """erf t as tanh(2/√π·(t + 0.08943·t³)), so that GELU is that of its other formula."""
+    if node.op != "Erf":
+        return None
+    (t,), name, slope = node.inputs, node.output, 2 / np.pi**0.5
+    names = (f"{name} first", f"{name} third")
+    first, third = (np.array(x, dtype=network.dtype) for x in (slope, 0.08943 * slope))
+    nodes = (
+        Node("Mul", (t, t), f"{name} square"),
+        Node("Mul", (f"{name} square", names[1]), f"{name} cubic"),
+        Node("Add", (f"{name} cubic", names[0]), f"{name} factor"),
+        Node("Mul", (f"{name} factor", t), f"{name} inner"),
+        Node("Tanh", (f"{name} inner",), name),
+    )
+    return nodes, dict(zip(names, (first, third), strict=True))
+
+
 def _halved(network: Network) -> Network:
     """Every constant in half precision; those that would overflow are kept as they are."""
     with np.errstate(over="ignore"):
@@ -252,6 +269,7 @@ MISREAD_NETWORKS = (
         network=in_each(_attributes(("BatchNormalization",), epsilon=0.0)),
     ),
     Misreader("max-of-two", "reads only two inputs of Max and Min", network=in_each(_first_two)),
+    Misreader("erf-by-tanh", "takes GELU by tanh for that by erf", network=in_each(_erf_by_tanh)),
     Misreader("sum-for-mean", "adds up where ReduceMean averages", network=in_each(_sum_for_mean)),
 )
 

@@ -90,26 +90,16 @@ def write_result(path: Path, fields: dict[str, Any]) -> None:
 
 
 def smoke() -> None:
-    """Query y = relu(x) >= 1 and y >= 3 with x in [0, 2]: sat, then unsat."""
-    from onnx import TensorProto, helper, save
+    """Ask the two queries of command_line_smoke.py."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    from command_line_smoke import QUERIES, write_network, write_property
 
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shape = [1, 1]
-        graph = helper.make_graph(
-            [helper.make_node("Gemm", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])],
-            "smoke",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-            [helper.make_tensor("w", TensorProto.FLOAT, shape, [1.0])],
-        )
-        opset = [helper.make_opsetid("", 13)]
-        save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(folder / "smoke.onnx"))
-        for bound, expected in (("1.0", "sat"), ("3.0", "unsat")):
-            text = "(declare-const X_0 Real)\n(declare-const Y_0 Real)\n"
-            text += f"(assert (>= X_0 0.0))\n(assert (<= X_0 2.0))\n(assert (>= Y_0 {bound}))\n"
-            (folder / "smoke.vnnlib").write_text(text)
-            fields = solve(folder / "smoke.onnx", folder / "smoke.vnnlib", timeout_seconds=10, threads=1)
+        network, asked = (Path(name) / file for file in ("smoke.onnx", "smoke.vnnlib"))
+        write_network(network)
+        for bound, expected in QUERIES:
+            write_property(asked, bound)
+            fields = solve(network, asked, timeout_seconds=10, threads=1)
             if fields["answer"] != expected:
                 sys.exit(f"Marabou answered {fields} instead of {expected}")
 

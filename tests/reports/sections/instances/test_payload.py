@@ -17,13 +17,13 @@ from tests.reports.sample import LOG_TAILS, judgement, sample_judgements
 
 def _documents(**options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     runs = sample_judgements()
-    rows = campaign_rows(Findings.of(runs, log_tails=LOG_TAILS, known=known_facts(runs, **options)))
+    rows = campaign_rows(Findings(runs, log_tails=LOG_TAILS, known=known_facts(runs, **options)))
     return json.loads(payload(rows)), json.loads(details(rows))
 
 
 def test_every_run_finds_its_instance_and_its_texts_again() -> None:
     document, more = _documents()
-    rows = campaign_rows(Findings.of(sample_judgements(), log_tails=LOG_TAILS))
+    rows = campaign_rows(Findings(sample_judgements(), log_tails=LOG_TAILS))
     pool, other_pool, runs, others = document["pool"], more["pool"], document["runs"], more["runs"]
     names = [
         own
@@ -63,21 +63,21 @@ def test_a_profile_keeps_its_numbers_and_what_qualifies_them() -> None:
 def test_names_of_several_suites_are_put_together_again() -> None:
     one = judgement("i", verdict=Verdict.CORRECT)
     other = replace(one, record=replace(one.record, suite="full", job="other"))
-    document = json.loads(payload(campaign_rows(Findings.of([one, other]))))
+    document = json.loads(payload(campaign_rows(Findings([one, other]))))
     assert document["several"] is True
     columns = document["instances"]
     names = [
         f"{document['pool'][s]}/{own}" for s, own in zip(columns["suite"], columns["own"], strict=True)
     ]
     assert names == ["full/i", "quick/i"]
-    assert json.loads(payload(campaign_rows(Findings.of([one]))))["several"] is False
+    assert json.loads(payload(campaign_rows(Findings([one]))))["several"] is False
 
 
 @given(st.text(max_size=60))
 def test_no_text_ends_the_element_it_stands_in(text: str) -> None:
     nasty = f"{text}</script><!--<script>\u2028]]>"
     one = judgement("i", verdict=Verdict.CORRECT, reason=nasty, detail=text)
-    rows = campaign_rows(Findings.of([one], log_tails={one.record.job: nasty}))
+    rows = campaign_rows(Findings([one], log_tails={one.record.job: nasty}))
     assert not set("<>&\u2028\u2029") & set(payload(rows) + details(rows))
     document = json.loads(details(rows))
     tail = document["pool"][document["runs"]["tail"][0]]
@@ -85,5 +85,5 @@ def test_no_text_ends_the_element_it_stands_in(text: str) -> None:
 
 
 def test_nothing_makes_an_empty_document() -> None:
-    document = json.loads(payload(campaign_rows(Findings.of([]))))
+    document = json.loads(payload(campaign_rows(Findings([]))))
     assert document["instances"]["own"] == document["runs"]["verifier"] == document["verifiers"] == []

@@ -14,7 +14,7 @@ from tests.reports.sample import LOG_TAILS, judgement, sample_judgements
 
 def test_each_instance_has_one_row_with_what_its_suite_knows() -> None:
     runs = sample_judgements()
-    rows = campaign_rows(Findings.of(runs, known=known_facts(runs))).instances
+    rows = campaign_rows(Findings(runs, known=known_facts(runs))).instances
     assert len(rows) == len({j.record.instance for j in runs})
     one = next(row for row in rows if row.name == "exclusive-pairs-20x8-g0.001-s1-unsat")
     assert (one.suite, one.family, one.certificate) == ("quick", "exclusive-pairs", "exclusive-pairs")
@@ -25,9 +25,9 @@ def test_each_instance_has_one_row_with_what_its_suite_knows() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     one = judgement("i", verdict=Verdict.CORRECT)
-    (row,) = campaign_rows(Findings.of([one])).instances
+    (row,) = campaign_rows(Findings([one])).instances
     assert (row.parameters, row.components, row.problem) == ((), {}, "its suite was not read")
-    (row,) = campaign_rows(Findings.of([one], known=known_facts([one], without=("i",)))).instances
+    (row,) = campaign_rows(Findings([one], known=known_facts([one], without=("i",)))).instances
     assert row.problem == "there is no profile"
 
 
@@ -35,12 +35,12 @@ def test_parameters_that_json_cannot_hold_are_words() -> None:
     one = judgement("i", verdict=Verdict.CORRECT)
     facts = known_facts([one])["quick", "i"]
     odd = replace(facts, made_by={"a": float("nan"), "b": float("-inf"), "c": True, "d": None, "e": 1.5})
-    (row,) = campaign_rows(Findings.of([one], known={("quick", "i"): odd})).instances
+    (row,) = campaign_rows(Findings([one], known={("quick", "i"): odd})).instances
     assert row.parameters == (("a", "nan"), ("b", "-inf"), ("c", True), ("d", "None"), ("e", 1.5))
 
 
 def test_every_run_has_a_row_with_its_log_and_its_way_to_the_wrong_answer() -> None:
-    findings = Findings.of(sample_judgements(), log_tails=LOG_TAILS)
+    findings = Findings(sample_judgements(), log_tails=LOG_TAILS)
     rows = campaign_rows(findings)
     assert len(rows.runs) == len(sample_judgements())
     crashed = next(run for run in rows.runs if run.answer is Answer.ERROR)
@@ -55,8 +55,8 @@ def test_every_run_has_a_row_with_its_log_and_its_way_to_the_wrong_answer() -> N
 def test_versions_and_suites_are_named_only_where_they_keep_runs_apart() -> None:
     one = judgement("i", verdict=Verdict.CORRECT)
     newer = replace(one, record=replace(one.record, verifier_version="2.1.0", suite="full"))
-    assert [run.verifier for run in campaign_rows(Findings.of([one])).runs] == ["marabou"]
-    both = campaign_rows(Findings.of([one, newer]))
+    assert [run.verifier for run in campaign_rows(Findings([one])).runs] == ["marabou"]
+    both = campaign_rows(Findings([one, newer]))
     assert [run.verifier for run in both.runs] == ["marabou 2.1.0", "marabou 2.0.0"]
     assert [run.instance for run in both.runs] == ["full/i", "quick/i"]
     assert both.verifiers == ["marabou 2.0.0", "marabou 2.1.0"]
