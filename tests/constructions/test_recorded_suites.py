@@ -30,7 +30,7 @@ RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-
 LP_DIGITS = Fraction(1, 10**8)
 #: These take longer than all others together.
 LONG = (
-    *("axes", "ladder", "large", "relaxations", "thorough", "twins"),
+    *("axes", "ladder", "large", "quantised", "relaxations", "thorough", "twins"),
     *("veristress", "veristress-wide", "wrapped-ops"),
 )
 SUITES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RECORDED]

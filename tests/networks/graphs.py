@@ -120,6 +120,17 @@ def _floor(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Floor", _spaced(b, x, rng, 4.0))
 
 
+@_step("Round", since=11)
+def _round(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Round", _spaced(b, x, rng, 4.0))
+
+
+@_step("QuantizeLinear", since=10)
+def _quantized(b: Builder, x: str, rng: Rng) -> str:
+    parameters = b.constant(np.float32(0.25)), b.constant(np.array(3, np.int8), np.int8)
+    return b.add("DequantizeLinear", b.add("QuantizeLinear", _spaced(b, x, rng), *parameters), *parameters)
+
+
 @_step("Sign", since=9)
 def _sign(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Sign", _spaced(b, x, rng))

@@ -29,6 +29,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "splits": "dokimos.constructions.families.splits:Splits",
         "transformer": "dokimos.constructions.families.transformer:Transformer",
         "two-copies": "dokimos.constructions.families.two_copies:TwoCopies",
+        "quantised": "dokimos.constructions.families.ops:Quantised",
         "wrapped-ops": "dokimos.constructions.families.ops:WrappedOps",
     },
     group="dokimos.constructions",

@@ -310,6 +310,7 @@ PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
         "ReduceSum": _affine,
         "Relu": _relu,
         "Reshape": _affine,
+        "Round": _stepped(np.rint),
         "Sigmoid": _smooth(_sigmoid_slope),
         "Sign": _stepped(np.sign),
         "Sin": _wave(outward.cos),

@@ -238,6 +238,7 @@ TABLE: Mapping[str, Rule[Tensor]] = MappingProxyType(
         "ReduceSum": _with_node(_reduced(torch.sum)),
         "Relu": _elementwise(torch.relu),
         "Reshape": _with_node(lambda node, x: x.reshape(node.integers("shape"))),
+        "Round": _elementwise(lambda x: (x - x.detach()) + torch.round(x).detach()),
         "Sigmoid": _elementwise(torch.sigmoid),
         "Sign": _elementwise(torch.sign),
         "Sin": _elementwise(torch.sin),

@@ -247,6 +247,7 @@ LINEAR_RULES: Mapping[str, LinearRule] = MappingProxyType(
         "ReduceSum": _AFFINE,
         "Relu": _RECTIFIER,
         "Reshape": _AFFINE,
+        "Round": _NONE,
         "Sigmoid": _NONE,
         "Sign": _NONE,
         "Sin": _NONE,

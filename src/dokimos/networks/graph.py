@@ -50,6 +50,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "ReduceSum": "X; axes, keepdims",
         "Relu": "X",
         "Reshape": "X; shape",
+        "Round": "X (to the nearest integer, halves to the even one)",
         "Sigmoid": "X",
         "Sign": "X",
         "Sin": "X",

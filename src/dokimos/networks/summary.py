@@ -14,7 +14,10 @@ from dokimos.networks.reading.onnx_file import read_onnx
 
 #: Operators that bend what goes through them, number by number (softmax: row by row).
 ACTIVATIONS = frozenset(
-    {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Softmax", "Clip", "Sign", "Sin", "Cos", "Floor"}
+    (
+        *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Softmax", "Clip", "Sign", "Sin", "Cos"),
+        *("Floor", "Round"),
+    )
 )
 
 

@@ -160,7 +160,9 @@ class ConstructionContract:
         """Weights, bounds and witnesses are float32 numbers; and the property is written as we write it."""
         for half in twins(construction):
             for array in tensors(half).values():
-                assert array.dtype in (np.float32, np.int64)  # integers are axes and shapes
+                assert (
+                    array.dtype == np.float32 or array.dtype.kind in "iu"
+                )  # axes, shapes, quantised numbers
             asked = property_of(half)
             numbers = [n for case in asked.cases for n in (*case.box.lower, *case.box.upper)]
             assert half.truth is not None

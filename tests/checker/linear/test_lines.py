@@ -83,7 +83,7 @@ def nearest(node: Node, low: float, high: float, slope: float) -> list[float]:
     rough = {
         "Erf": np.vectorize(math.erf),
         "Sigmoid": lambda t: 0.5 + 0.5 * np.tanh(0.5 * t),
-        **dict.fromkeys(["Relu", "Sign", "Floor", "Truncate"], lambda t: t),
+        **dict.fromkeys(["Relu", "Sign", "Floor", "Round", "Truncate"], lambda t: t),
         "Pow": lambda t: np.power(t, node.attributes.get("exponent", 1.0)),
     }.get(node.op) or getattr(np, node.op.lower())
     found = []
@@ -142,7 +142,7 @@ def test_waves_of_every_width_hold(name: str) -> None:
     assert crossings(NODES[name], x, found, rng) == []
 
 
-@pytest.mark.parametrize("name", ["Floor", "Truncate"])
+@pytest.mark.parametrize("name", ["Floor", "Round", "Truncate"])
 @pytest.mark.parametrize("start", [2.0**50 - 3, 2.0**52, 2.0**53, -(2.0**53) - 6, 2.0**54])
 @pytest.mark.parametrize("choice", [1.0, 0.3, float("nan")])
 def test_steps_hold_between_floats_that_are_far_apart(name: str, start: float, choice: float) -> None:
@@ -208,7 +208,9 @@ def envelope_in_the_middle(values: Floats) -> float:
     return float(np.nanmin(chords))
 
 
-@pytest.mark.parametrize("name", [name for name in NODES if name not in ("Sign", "Floor", "Truncate")])
+@pytest.mark.parametrize(
+    "name", [name for name in NODES if name not in ("Sign", "Floor", "Round", "Truncate")]
+)
 def test_usual_lines_have_the_best_mean(name: str) -> None:
     """No line below a function is above its convex envelope in the middle; the mean of a line is there."""
     rng = np.random.default_rng(7)
@@ -274,6 +276,7 @@ def test_a_relu_is_as_the_choice_says() -> None:
         ("Sign", 0.0, 0.0, (0.0, 0.0), (0.0, 0.0)),
         ("Floor", 0.75, 2.0, (1.0, -1.0), (1.0, 0.0)),
         ("Floor", 0.25, 0.75, (0.0, 0.0), (0.0, 0.0)),
+        ("Round", 0.5, 2.5, (1.0, -0.5), (0.0, 2.0)),
         ("Truncate", -0.75, 0.75, (0.0, 0.0), (0.0, 0.0)),
         ("Truncate", -0.5, 3.0, (0.5, -0.5), (0.0, 3.0)),
     ],

@@ -207,7 +207,7 @@ def _draws(*names: str) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch]
 def _register_elementwise() -> None:
     for op in (
         *("Relu", "Neg", "Sigmoid", "Tanh", "Exp", "Identity", "GlobalAveragePool"),
-        *("Cos", "Erf", "Sin", "Floor", "Sign"),
+        *("Cos", "Erf", "Sin", "Floor", "Round", "Sign"),
     ):
         least = 2 if op == "GlobalAveragePool" else 0
         DRAWS[op] = lambda s, op=op, least=least: s.add(op, s.any_source(least))
@@ -295,6 +295,85 @@ def _conv_transpose(s: Sketch) -> str:
     count = group * s._constants[-1].dims[1]
     bias = s.pick([[], [""], [s.floats(count)], [s.floats(count)]])
     return s.add("ConvTranspose", x, weights, *bias, **attributes)
+
+
+def _scale(s: Sketch, *shape: int) -> str:
+    return s.constant((2.0 ** s.rng.uniform(-6, 0, shape)).astype(np.float32))
+
+
+def _bytes(s: Sketch, kind: type, *shape: int) -> str:
+    ends = np.iinfo(kind)
+    return s.constant(s.rng.integers(ends.min, ends.max + 1, shape).astype(kind))
+
+
+def _byte_input(s: Sketch, kind: type) -> tuple[str, str, str]:
+    """The input in integers of this type, with its scale and zero point."""
+    scale, zero = _scale(s), _bytes(s, kind)
+    return s.add("QuantizeLinear", "x", scale, zero), scale, zero
+
+
+@_draws("QuantizeLinear", "DequantizeLinear")
+def _quantised_pair(s: Sketch) -> str:
+    s.opset = max(s.opset, 10)
+    x, rank = s.any_source(), len(s.shape)
+    kinds = [np.uint8, np.int8] + [np.uint16, np.int16] * (s.opset >= 21)
+    kind, axis = s.pick(kinds), s.axis(rank)
+    per_axis = s.opset >= 13 and rank > 0 and s.chance()
+    size = (s.shape[axis],) if per_axis else ()
+    own = {"axis": axis} if s.opset >= 13 and (per_axis or s.chance(0.3)) else {}
+    block = s.some(block_size=s.pick([0, 0, 2])) if s.opset >= 21 and s.chance(0.3) else {}
+    there = s.some(saturate=s.integer(0, 1)) if s.opset >= 19 else {}
+    back = s.some(output_dtype=s.pick([0, 1])) if s.opset >= 23 and s.chance(0.3) else {}
+    zero = [_bytes(s, kind, *size)] if s.chance(0.8) else []
+    if s.opset >= 21 and s.chance(0.3):
+        there |= {"output_dtype": s.pick([0, 2, helper.np_dtype_to_tensor_dtype(np.dtype(kind))])}
+    if s.opset >= 23 and s.chance(0.3):
+        there |= {"precision": s.pick([0, 1, 10])}
+    quantised = s.add("QuantizeLinear", x, _scale(s, *size), *zero, **own, **there, **block)
+    if s.chance(0.3):  # constants, too
+        weights = _bytes(s, kind, *s.shape)
+        return s.add("Add", x, s.add("DequantizeLinear", weights, _scale(s, *size), **own, **block, **back))
+    return s.add("DequantizeLinear", quantised, _scale(s, *size), *zero, **own, **block, **back)
+
+
+@_draws("MatMulInteger", "QLinearMatMul")
+def _byte_product(s: Sketch) -> str:
+    s.opset = max(s.opset, 10)
+    s.source(*s.sizes(0, 1, 2), s.integer(1, 3), s.integer(1, 5))
+    kind, own, width = s.pick([np.uint8, np.int8]), s.pick([np.uint8, np.int8]), s.integer(1, 3)
+    x, scale, zero = _byte_input(s, kind)
+    size = (width,) if s.chance(0.3) else ()
+    weights, own_zero = _bytes(s, own, s.shape[-1], width), _bytes(s, own, *size)
+    if s.chance():
+        zeros = s.pick([[], [zero], [zero, own_zero], ["", own_zero]])
+        return s.add("Cast", s.add("MatMulInteger", x, weights, *zeros), to=TensorProto.FLOAT)
+    out = s.constant(np.float32(s.rng.uniform(0.1, 4))), _bytes(s, kind)
+    found = s.add("QLinearMatMul", x, scale, zero, weights, _scale(s, *size), own_zero, *out)
+    return s.add("DequantizeLinear", found, *out)
+
+
+@_draws("ConvInteger", "QLinearConv")
+def _byte_convolution(s: Sketch) -> str:
+    s.opset = max(s.opset, 10)
+    rank, group, channels = s.integer(1, 2), s.integer(1, 2), s.integer(1, 2)
+    kernel, filters = [s.integer(1, 3) for _ in range(rank)], group * s.integer(1, 2)
+    s.source(1, group * channels, *(s.integer(1, 5) for _ in range(rank)))
+    attributes = {**_window(s, rank, kernel), **s.some(dilations=[s.integer(1, 2) for _ in range(rank)])}
+    attributes |= s.some(kernel_shape=kernel) | ({"group": group} if group > 1 else {})
+    kind, own = s.pick([np.uint8, np.int8]), s.pick([np.uint8, np.int8])
+    x, scale, zero = _byte_input(s, kind)
+    weights, own_zero = _bytes(s, own, filters, channels, *kernel), _bytes(s, own)
+    if s.chance():
+        zeros = s.pick([[], [zero], [zero, own_zero]])
+        found = s.add("ConvInteger", x, weights, *zeros, **attributes)
+        return s.add("Cast", found, to=TensorProto.FLOAT)
+    bias = [s.constant(s.rng.integers(-5000, 5000, filters).astype(np.int32))] * s.integer(0, 1)
+    out = s.constant(np.float32(s.rng.uniform(0.1, 4))), _bytes(s, kind)
+    scales = _scale(s, *((filters,) if s.chance(0.3) else ()))
+    if s.chance(0.3):
+        own_zero = s.constant(np.zeros(filters, own))
+    found = s.add("QLinearConv", x, scale, zero, weights, scales, own_zero, *out, *bias, **attributes)
+    return s.add("DequantizeLinear", found, *out)
 
 
 _COORDINATES = (

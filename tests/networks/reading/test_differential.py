@@ -181,7 +181,11 @@ def schema_of(op: str, opset: int) -> onnx.defs.OpSchema | None:
     except onnx.defs.SchemaError:
         return None
     takes = schema.inputs[0].types if schema.inputs else {"tensor(float)"}
-    is_read = "tensor(int64)" in takes or "tensor(bool)" in takes or op in {*onnx_file._RULES, *fold._RULES}
+    is_read = (
+        "tensor(int64)" in takes
+        or "tensor(bool)" in takes
+        or op in {*onnx_file._RULES, *onnx_file._BESIDE, *fold._RULES}
+    )
     return None if schema.deprecated or not is_read else schema
 
 

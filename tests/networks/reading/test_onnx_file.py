@@ -29,7 +29,8 @@ MUST_READ = {
     *("Conv", "AveragePool", "MaxPool", "GlobalAveragePool", "ReduceSum", "ReduceMean", "Pad"),
     *("Flatten", "Reshape", "Transpose", "Concat", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze"),
     *("Expand", "Constant", "Identity", "Cast", "ConvTranspose", "Resize", "Upsample"),
-    *("Sign", "Floor", "Cos", "Sin", "Erf", "Gelu", "Sqrt"),
+    *("Sign", "Floor", "Round", "Cos", "Sin", "QuantizeLinear", "DequantizeLinear"),
+    *("Erf", "Gelu", "Sqrt"),
 }
 
 

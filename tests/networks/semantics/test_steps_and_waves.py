@@ -1,4 +1,4 @@
-"""Sign, Floor and Truncate, which jump, and Cos and Sin, in every semantics."""
+"""Sign, Floor, Round and Truncate, which jump, and Cos and Sin, in every semantics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.networks.semantics import outward
 from dokimos.networks.semantics.exact import Undecided, evaluate
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import ROUNDING_RULES, rounding_bounds
 from tests.networks.building import Builder
 from tests.networks.runtime import run
 
@@ -25,6 +25,7 @@ INT8 = {"least": -128, "beyond": 128}
 #: Every step function, its attributes, and what it is by definition.
 STEPS: dict[str, tuple[dict[str, int], Any]] = {
     "Floor": ({}, lambda x: x.numerator // x.denominator),
+    "Round": ({}, round),
     "Sign": ({}, lambda x: (x > 0) - (x < 0)),
     "Truncate": (INT8, int),
 }
@@ -133,7 +134,7 @@ def test_an_argument_within_rounding_of_a_step_may_land_on_either_side(op: str) 
     """x·(1/3) rounds: at x = 3 its float32 value may be 1 or the number below."""
     third = np.array([1 / 3], dtype=np.float32)
     attributes, definition = STEPS[op]
-    at_step, between = (F(3), F(5)) if op != "Sign" else (F(0), F(5))
+    at_step, between = {"Sign": F(0), "Round": F(3, 2)}.get(op, F(3)), F(5)
     network = net((op, attributes), first=third)
     tiny = F(1, 2**140)
     there = rounding_bounds(network, [at_step - tiny], [at_step + tiny])["0"]
@@ -141,6 +142,17 @@ def test_an_argument_within_rounding_of_a_step_may_land_on_either_side(op: str) 
     assert there.error[0] <= 2.001
     assert rounding_bounds(network, [between], [between])["0"].error[0] == 0
     assert definition(between / 3) == float(rounding_bounds(network, [between], [between])["0"].lower[0])
+
+
+def test_both_numbers_may_lie_at_halves() -> None:
+    """From 1/2, which is rounded to 0, to 3/2, which is rounded to 2, an error of 1 passes on 2."""
+    step = outward.RoundedNode(
+        Node("Round", ("x",), "y"),
+        Interval(np.zeros(1), np.zeros(1)),
+        [outward.Rounded(np.array([0.5]), np.array([0.5]), np.ones(1))],
+        8,
+    )
+    assert ROUNDING_RULES["Round"](step).item() == 2.0
 
 
 @pytest.mark.parametrize("op", STEPS)
@@ -160,7 +172,7 @@ def test_every_float32_value_of_a_step_is_within_the_bound(op: str, x: float, fa
 
 def test_no_number_stays_none_through_a_step_or_a_wave() -> None:
     """Where float32 may overflow, Sign and Cos of it may be no number, however small they are elsewhere."""
-    for op in ("Sign", "Floor", "Cos", "Sin", "Erf"):
+    for op in ("Sign", "Floor", "Round", "Cos", "Sin", "Erf"):
         network = net((op, {}), first=np.array([1e30], dtype=np.float32))
         assert rounding_bounds(network, [F(10) ** 30], [F(10) ** 30])["0"].error[0] == np.inf
 
@@ -205,6 +217,8 @@ def test_a_step_counts_as_unstable_where_it_lies_inside() -> None:
     for op, box, unstable in [
         ("Floor", (0.25, 0.75), 0),
         ("Floor", (0.75, 1.25), 1),
+        ("Round", (0.75, 1.25), 0),
+        ("Round", (0.25, 0.75), 1),
         ("Sign", (0.25, 0.75), 0),
         ("Sign", (-0.25, 0.75), 1),
         ("Truncate", (-0.75, 0.75), 0),

@@ -397,6 +397,14 @@ def _floor(node: Node, x: Interval, choice: Floats) -> Lines:
     return _stairs(node, x, choice, values, (values.lower + 1.0, values.upper), most)
 
 
+@np.errstate(all="ignore")
+def _round(node: Node, x: Interval, choice: Floats) -> Lines:
+    """Steps of 1 at the halves, whichever of its two values it takes there."""
+    values = x.map(np.rint)
+    most = np.where(values.upper - values.lower <= 1, np.inf, 1.0)
+    return _stairs(node, x, choice, values, (values.lower + 0.5, values.upper - 0.5), most)
+
+
 def _truncate(node: Node, x: Interval, choice: Floats) -> Lines:
     """Steps of 1 at the integers except 0, so that those at −1 and 1 are 2 apart.
 
@@ -421,6 +429,7 @@ UNITS: Mapping[str, UnitRule] = MappingProxyType(
         "Floor": _floor,
         "Pow": _power,
         "Relu": _relu,
+        "Round": _round,
         "Sigmoid": _s_shaped(_SIGMOID),
         "Sign": _sign,
         "Sin": _wave(_SIN, 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft, choice, knob, siblings
-from dokimos.constructions.operators import VARIANTS, Variant
+from dokimos.constructions.operators import QUANTISED, VARIANTS, Variant
 from dokimos.constructions.operators.sketch import Gate, behind_gate, draw_gate
 from dokimos.constructions.robustness import BOUND_BITS, at_least, ball, unsafe_where
 from dokimos.engine.direct import by_intervals, cut_in_halves
@@ -287,10 +287,11 @@ class WrappedOps(Construction[WrappedKnobs]):
     )
     mixes: ClassVar[bool] = False
     knobs_class = WrappedKnobs
+    variants: ClassVar[Mapping[str, Variant]] = VARIANTS
 
     def construct(self, knobs: WrappedKnobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw centre and weights; only the last bias differs between the two drafts."""
-        variant, sign = VARIANTS[knobs.variant], 1 if knobs.end == "upper" else -1
+        variant, sign = self.variants[knobs.variant], 1 if knobs.end == "upper" else -1
         draws = [draw_range(variant, knobs.margin, rng) for _ in range(DRAWS if variant.misreadings else 1)]
         plain = max(draws, key=lambda each: caught(each, sign)).plan(
             draw_threshold(rng), sign, turned=False
@@ -305,6 +306,28 @@ class WrappedOps(Construction[WrappedKnobs]):
         robust, violated = (gated.network(sign, bias) for bias in (low, high))
         proof = by_intervals(behind_gate(tree))
         return siblings(question, proof, robust, violated, gate.witness(plain.witness))
+
+
+@dataclass(frozen=True)
+class QuantisedKnobs(WrappedKnobs):
+    """The knobs of quantised operators."""
+
+    variant: str = choice("qlinear-matmul", "which operator, in which form", options=tuple(QUANTISED))
+
+
+class Quantised(WrappedOps):
+    """As `wrapped-ops`, with operators on integers: they round halves to the even number and saturate.
+
+    A tool that takes QuantizeLinear for a product, a zero point for 0, or a pair of QuantizeLinear and
+    DequantizeLinear for nothing has another range, and answers wrongly at one of its ends.
+    """
+
+    family: ClassVar[str] = "quantised"
+    summary: ClassVar[str] = (
+        "one quantised operator, hidden: is its rounding, saturation, zero point read right"
+    )
+    knobs_class = QuantisedKnobs
+    variants = QUANTISED
 
 
 def caught(drawn: DrawnRange, sign: int) -> int:

@@ -46,13 +46,14 @@ class Sketch:
 
     def weight(self, values: Any) -> str:
         """The name of a constant of float32 numbers."""
-        return self._constant(as_float32(np.asarray(values, dtype=np.float64)), np.float32)
+        return self.constant(as_float32(np.asarray(values, dtype=np.float64)), np.float32)
 
     def integers(self, *values: int) -> str:
         """The name of a constant list of integers."""
-        return self._constant(values, np.int64)
+        return self.constant(values, np.int64)
 
-    def _constant(self, values: Any, kind: type) -> str:
+    def constant(self, values: Any, kind: type) -> str:
+        """The name of a constant of numbers of this type."""
         return self._graph.constant(values, kind, name=f"weight_{self._graph.constant_count}")
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:

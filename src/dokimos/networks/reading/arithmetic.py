@@ -135,7 +135,7 @@ def _reduce(lowering: Lowering, call: OnnxCall) -> None:
 
 _PLAIN = (
     *("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul"),
-    *("Cos", "Erf", "Sin", "Floor", "Sign"),
+    *("Cos", "Erf", "Sin", "Floor", "Round", "Sign"),
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(

@@ -152,6 +152,13 @@ class Lowering:
         if why := self.shortage(shape, dtype, 1 if dtype is None else _CONSTANT):
             call.refuse_size(f"its output {why}.")
 
+    def as_numbers(self, name: str) -> str:
+        """A name for the tensor under which its integers are computed with: they are numbers."""
+        other = self.new_name(name)
+        self.alias(other, name)
+        self.retype(other, self.dtype)
+        return other
+
     def alias(self, name: str, target: str) -> None:
         """Record that a tensor is an alias of another one."""
         self._aliases[name] = self.resolve(target)
@@ -159,7 +166,7 @@ class Lowering:
 
     def add_constant(self, call: OnnxCall, array: Array) -> str:
         """Record an array that the file does not hold as it is. Returns its name."""
-        name = self._fresh(call.outputs[0])
+        name = self.new_name(call.outputs[0])
         self.know(name, np.ascontiguousarray(array))
         return name
 
@@ -192,7 +199,7 @@ class Lowering:
 
         If it only moves the numbers of constants, the result is a constant instead.
         """
-        name = self._fresh(call.outputs[0]) if output is None else output
+        name = self.new_name(call.outputs[0]) if output is None else output
         node = Node(op, tuple(self.resolve(i) for i in inputs), name, attributes or {})
         is_folded = op in _FOLDED and all(i in self.values for i in node.inputs)
         if not is_folded:
@@ -266,7 +273,8 @@ class Lowering:
             call.refuse("integers that depend on the network's input can only be moved, or cast back.")
         return kinds.pop()
 
-    def _fresh(self, stem: str) -> str:
+    def new_name(self, stem: str) -> str:
+        """A name that no tensor has."""
         number = self._numbers.get(stem, 1)
         while f"{stem}#{number}" in self._names:
             number += 1

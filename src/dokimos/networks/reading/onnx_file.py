@@ -31,7 +31,13 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 #: Operators whose rules stand beside the core: only a network that has one of them needs their module.
-_BESIDE, _UPSAMPLING = ("ConvTranspose", "Resize", "Upsample"), "dokimos.networks.reading.upsampling"
+_BESIDE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("ConvTranspose", "Resize", "Upsample"), "upsampling"),
+        **dict.fromkeys(("ConvInteger", "DequantizeLinear", "MatMulInteger"), "quantisation"),
+        **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QuantizeLinear"), "quantisation"),
+    }
+)
 #: Attributes without effect on inference, or on the one output that is read.
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -39,6 +45,7 @@ _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
         "Cast": frozenset({"round_mode"}),
         "Dropout": frozenset({"ratio", "seed"}),
         "MaxPool": frozenset({"storage_order"}),
+        "QuantizeLinear": frozenset({"saturate"}),
         "Range": frozenset({"stash_type"}),
         "Resize": frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"}),
     }
@@ -199,7 +206,10 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
     )
     _refuse_left_out(call)
     if not fold(lowering, call):
-        rule = (import_module(_UPSAMPLING).RULES if call.op in _BESIDE else _RULES).get(call.op)
+        rules = _RULES
+        if call.op in _BESIDE:
+            rules = import_module(f"dokimos.networks.reading.{_BESIDE[call.op]}").RULES
+        rule = rules.get(call.op)
         if rule is None:
             call.refuse("it is not one of the operators that Dokimos supports.")
         rule(lowering, call)

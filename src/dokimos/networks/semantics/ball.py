@@ -43,7 +43,7 @@ def precision(bits: int) -> Iterator[None]:
 TRANSCENDENTAL = frozenset({"Cos", "Exp", "Sigmoid", "Sin", "Softmax", "Tanh"})
 #: Longer numbers become balls, whose cost does not grow with the network's depth.
 MAX_BITS = 1 << 16
-ZERO = fmpq(0)
+ZERO, HALF = fmpq(0), fmpq(1, 2)
 
 
 def lift(array: Array) -> Array:
@@ -158,6 +158,14 @@ def _root(x: Any) -> Any:
 
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + (-arb(x)).exp())
+
+
+def _round(x: Any) -> Any:
+    """From ⌈x − ½⌉ to ⌊x + ½⌋, which differ at a half, where it is the even one of them."""
+    if type(x) is fmpq:
+        low, high = -_floor(HALF - x), _floor(x + HALF)
+        return low if low.p % 2 == 0 else high
+    return (x - HALF).ceil().union((x + HALF).floor())
 
 
 def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
@@ -328,6 +336,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "ReduceMean": _growing(_reduce_mean),
         "ReduceSum": _growing(_reduce_sum),
         "Relu": _each(lambda x: _greater(x, ZERO)),
+        "Round": _each(_round),
         "Sigmoid": _each(_sigmoid),
         "Sign": _each(_sign),
         "Sin": _each(lambda x: arb(x).sin()),

@@ -23,7 +23,7 @@ _MAX_EXPONENT = 1 << 16
 #: Up to this many multiplications the exact value is nearly free, and float64 is not tried first.
 EXACT_FIRST = 1 << 15
 #: Operators that jump: no ball can decide whether a number lies exactly at a jump.
-_JUMPS = frozenset({"Floor", "Sign", "Truncate"})
+_JUMPS = frozenset({"Floor", "Round", "Sign", "Truncate"})
 #: How narrow `enclosures` become where a value is not rational.
 NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 200, 1000))
 

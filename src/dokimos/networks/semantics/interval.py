@@ -266,6 +266,7 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _reduce_sum,
         "Relu": _unary(lambda x: x.map(lambda end: np.maximum(end, 0.0))),
+        "Round": _unary(lambda x: x.map(np.rint)),
         "Sigmoid": _unary(outward.sigmoid),
         "Sign": _unary(lambda x: x.map(np.sign)),
         "Sin": _unary(outward.sin),

@@ -129,16 +129,19 @@ def _stepped(function: np.ufunc) -> ErrorRule:
 
     x lies in [l, u] and x̂ in `floats`, [l', u'], so f(x̂) − f(x) is at most f(u') − f(l), and f(x) − f(x̂) is
     at most f(u) − f(l'). Floor and Truncate have steps of 1 at integers, of which no more than ⌈E⌉ lie
-    between x and a number within E of it; all steps of Sign together are 2. So nothing is passed on where x̂
-    is x. Nothing is known where x̂ may be no number.
+    between x and a number within E of it; all steps of Sign together are 2. Round has steps of 1 at halves,
+    where it takes the lower value as well as the upper one, so that both x and x̂ may be at a step: ⌊E⌋ + 1.
+    Nothing is passed on where x̂ is x, and nothing is known where x̂ may be no number.
     """
-    height = 2.0 if function is np.sign else 1.0
 
     def rule(step: RoundedNode) -> Floats:
         x = step[0]
         real, near = x.real.map(function), x.floats.map(function)
         moved = np.maximum(near.upper - real.lower, real.upper - near.lower)
-        bound = np.minimum(moved, height * np.ceil(x.error))
+        steps = (
+            np.where(x.error > 0, np.floor(x.error) + 1.0, 0.0) if function is np.rint else np.ceil(x.error)
+        )
+        bound = np.minimum(moved, (2.0 if function is np.sign else 1.0) * steps)
         return np.where(np.isfinite(x.error), bound, np.inf)
 
     return rule
@@ -403,6 +406,7 @@ ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
         "ReduceMean": _reduce,
         "ReduceSum": _reduce,
         "Relu": _relu,
+        "Round": _stepped(np.rint),
         "Sigmoid": _sigmoid,
         "Sign": _stepped(np.sign),
         "Sin": _wave(outward.cos),
