@@ -134,7 +134,7 @@ _LEAST_DRAWS = 20_000
 _LARGEST_BATCH = 32_768
 _NUMBERS_PER_BATCH = 2**23
 #: Cases for code are drawn in small batches, and joined as long as the pace allows.
-_CODE_BATCH = 64
+_CODE_BATCH, _MOST_CODE = 64, 8192
 _FUNCTION_BATCH = 512
 #: The work between two points at which an interruption loses nothing: how long, and how much at first.
 _MOMENT = 0.2
@@ -188,8 +188,13 @@ class _Pace:
     def __init__(self) -> None:
         self._parts: list[tuple[int, float]] = []
 
-    def after(self, size: int, seconds: float) -> int:
-        """The size of the next part after one of this size took that long."""
+    def after(self, size: int, seconds: float, fixed: float = 0.0) -> int:
+        """The size of the next part after one of this size took that long.
+
+        `fixed` is what the calls for the first part took whatever its size, or 0 if that is not known.
+        """
+        if fixed and not self._parts:
+            self._parts = [(0, fixed)]
         self._parts = [*self._parts[-_REMEMBERED:], (size, seconds)]
         sizes, times = np.array(self._parts, dtype=np.float64).T
         if sizes.min() == sizes.max():  # one cannot tell the two apart yet
@@ -197,7 +202,7 @@ class _Pace:
         each = max(float(np.polyfit(sizes, times, 1)[0]), 1e-9)
         call = max(float(np.mean(times - each * sizes)), 0.0)
         wanted = max((_MOMENT - call) / each, _OVERHEAD * call / each, 1)
-        return int(min(wanted, 64 * size, _LARGEST_BATCH))
+        return int(min(wanted, 128 * size, _LARGEST_BATCH))
 
 
 class _Session:
@@ -286,7 +291,7 @@ class _Session:
         """Whether cases for code wait for more, so that the model answers more of them at once."""
         if self._plan.code is None or self._plan.random_in_ensures or self._tested == 0:
             return False
-        return sum(each.size for each in waiting) < self._part
+        return sum(each.size for each in waiting) < min(self._part, _MOST_CODE)
 
     def _judge(self, cases: Frame, draw: Drawer) -> None:
         """Judge cases in parts that take a short time each, so that an interruption loses little.
@@ -299,7 +304,8 @@ class _Session:
             part = cases.part(start, start + most)
             begun = time.perf_counter()
             self._record(self._runner.judge(part, draw))
-            self._part = self._pace.after(part.size, time.perf_counter() - begun)
+            seconds = time.perf_counter() - begun
+            self._part = self._pace.after(part.size, seconds, self._runner.fixed_seconds)
             start += part.size
             if self._runner.is_hopeless or self._is_over():
                 return
