@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from dokimos.checker.linear.transposes import NumpyArrays
 from dokimos.checker.linear.walk import BoxRegions, Choices, Facts, Steps, WalkStep, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.graph import Node
+from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.outward import Floats
-from dokimos.networks.semantics.propagation import concat, pad, per_channel
 from dokimos.suites.vnnlib.model import Box
 
 Exact = NDArray[Any]
 """Arrays of `fmpq`."""
+#: Operators that write 0 where what varies is 0, whatever their constants are.
+LINEAR = frozenset(
+    {"Expand", "Gather", "MatMul", "Mul", "Neg", "ReduceSum", "Reshape", "Slice", "Transpose"}
+)
 #: Networks of more steps are not walked through exactly: numbers get longer at each of them.
 MOST_STEPS = 64
 ZERO = fmpq(0)
@@ -60,10 +63,10 @@ class RationalWalk:
     Theorem. The walk is that of `BoundedNetwork.lower_bounds`, without noise, and its numbers are rationals
     that are computed exactly: nothing is lost. Affine steps are transposed by the same table, in exact
     arithmetic; one whose factors are rounded (a quotient, a mean) is refused. A step is affine, so its
-    constant part is what it writes where all that varies is 0. Of a ReLU of e in [l, u], the lines are α·e
-    and s·e + max(0 − s·l, u − s·u) for l < 0 < u and any numbers α in [0, 1] and s (max(0, e) − s·e is
-    convex), and the ReLU itself where its sign is known. Facts are bounds by outward floats, which hold for
-    the real network.
+    constant part is what it writes where all that varies is 0, by the table of exact values. Of a ReLU of e
+    in [l, u], the lines are α·e and s·e + max(0 − s·l, u − s·u) for l < 0 < u and any numbers α in [0, 1]
+    and s (max(0, e) − s·e is convex), and the ReLU itself where its sign is known. Facts are bounds by
+    outward floats, which hold for the real network. All that is summed ends at the input.
     """
 
     steps: Steps
@@ -73,10 +76,13 @@ class RationalWalk:
 
     @classmethod
     def of(cls, known: Steps, facts: Facts, region: BoxRegions, choices: Choices) -> RationalWalk:
-        """The walk through these steps. Raises InvalidProof if they are many, or have pairs of ReLUs."""
+        """The walk through these steps. Raises InvalidProof if they are many, have pairs of ReLUs, or write
+        a tensor without axes."""
         steps = steps_of(known.network, ExactArrays())
         if len(steps.steps) > MOST_STEPS or steps.tensors != known.tensors:
             raise InvalidProof(f"exact walks go through at most {MOST_STEPS} steps, without pairs")
+        if () in map(steps.shapes.get, steps.tensors):
+            raise InvalidProof("exact walks go through tensors with axes")
         return cls(steps, facts, region, choices)
 
     def minimum(self, inputs: Sequence[Fraction], outputs: Sequence[Fraction], ends: Box) -> Fraction:
@@ -103,7 +109,9 @@ class RationalWalk:
             least += shift
             for source, part in zip(step.sources, parts, strict=True):
                 pending[source] = pending[source] + part if source in pending else part
-        slopes = pending[network.input].reshape(-1)
+        slopes = pending.pop(network.input).reshape(-1)
+        if pending:  # an output that is a constant
+            raise InvalidProof("exact walks end at the input")
         sides = zip(slopes, ends.lower, ends.upper, strict=True)
         corner = _rationals([low if slope > 0 else high for slope, low, high in sides])
         least += (slopes * corner).sum()
@@ -123,13 +131,17 @@ class RationalWalk:
         node, shapes, constants = step.node, self.steps.shapes, self.steps.constants
         if not step.sources:
             raise InvalidProof(f"operator {node.op} of constants is not computed exactly")
+        if node.op in LINEAR:
+            return np.array(ZERO)
         given = [
             exactly(constants[name].lower if name in constants else np.zeros(shapes[name]))
             for name in node.inputs
             if name
         ]
-        rule = _AT_ZERO.get(node.op)
-        return np.broadcast_to(np.array(ZERO) if rule is None else rule(node, given), shapes[node.output])
+        found = ball.TABLE[node.op](node, given)
+        if not ball.is_exact(found):
+            raise InvalidProof(f"operator {node.op} writes numbers that are too long")
+        return found
 
     def _line(self, step: WalkStep, from_above: NDArray[np.bool_]) -> tuple[Exact, Exact]:
         """The slopes and constants of lines above a ReLU, or below it."""
@@ -145,14 +157,3 @@ class RationalWalk:
         slope = exactly(np.where(known, low >= 0, np.where(from_above, chord, below)))
         shift = np.maximum(-slope * exactly(low), exactly(high) - slope * exactly(high))
         return slope, np.where(known | ~from_above, np.array(ZERO), shift)
-
-
-#: The constant part of affine operators; that of the others is 0.
-_AT_ZERO: Mapping[str, Callable[[Node, Sequence[Exact]], Exact]] = {
-    "Add": lambda node, given: given[0] + given[1],
-    "Concat": concat,
-    "Conv": lambda node, given: per_channel(given[2], given[0].ndim) if given[2:] else np.array(ZERO),
-    "Gemm": lambda node, given: given[2] * _number(node.real("beta")) if given[2:] else np.array(ZERO),
-    "Pad": lambda node, given: pad(node, given[0], _number(node.real("value"))),
-    "Sub": lambda node, given: given[0] - given[1],
-}

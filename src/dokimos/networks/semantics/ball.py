@@ -144,7 +144,9 @@ def _floor(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    return fmpq((x > 0) - (x < 0)) if type(x) is fmpq else x.sgn()
+    if type(x) is fmpq:
+        return fmpq((x > 0) - (x < 0))
+    return x.sgn() if x.is_finite() else arb.nan()  # Arb's sign of what is undefined is finite
 
 
 def _root(x: Any) -> Any:
