@@ -340,18 +340,25 @@ def shown(nodes: list[Any], weights: dict[str, Any], unsafe: str, shape: list[in
 
 @pytest.mark.parametrize("bound", ["-5.0", "-5.5"])
 @pytest.mark.parametrize(
-    "node",
-    [("Identity", ["c"], "Y"), ("Gemm", ["c", "one", "X"], "Y"), ("Gemm", ["one", "c", "X"], "Y")],
-    ids=["an output that is a constant", "a product of constants", "and the other way round"],
+    "nodes",
+    [
+        [("Identity", ["c"], "Y")],
+        [("Gemm", ["c", "one", "X"], "Y")],
+        [("Gemm", ["one", "c", "X"], "Y")],
+        [("Relu", ["five"], "r"), ("Sub", ["X", "r"], "Y")],
+        [("MatMul", ["c", "one"], "p"), ("Add", ["X", "p"], "Y")],
+        [("Clip", ["c"], "p"), ("Add", ["X", "p"], "Y")],
+    ],
+    ids=["the output", "a product", "the other way round", "a ReLU", "a step", "a part"],
 )
-def test_exact_walks_keep_what_is_constant(node: Any, bound: str) -> None:
+def test_exact_walks_keep_what_is_constant(nodes: Any, bound: str) -> None:
     """Y is −5, or X − 5: never below −5, but −5."""
-    weights = {"c": np.array([[-5.0]]), "one": np.array([[1.0]])}
+    weights = {"c": np.array([[-5.0]]), "one": np.array([[1.0]]), "five": np.array([[5.0]])}
     if bound == "-5.5":
-        assert shown([node], weights, f"(<= Y_0 {bound})", [1, 1]).real > 0
+        assert shown(nodes, weights, f"(<= Y_0 {bound})", [1, 1]).real > 0
         return
     with pytest.raises(InvalidProof, match="not above 0"):
-        shown([node], weights, f"(<= Y_0 {bound})", [1, 1])
+        shown(nodes, weights, f"(<= Y_0 {bound})", [1, 1])
 
 
 def test_tensors_without_axes_are_left_to_floats() -> None:
