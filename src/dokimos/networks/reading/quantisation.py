@@ -70,12 +70,6 @@ def _zero(lowering: Lowering, call: OnnxCall, position: int, source: str, axis: 
     return np.zeros((), np.uint8) if zero is None else zero
 
 
-def _expect_one_shape(call: OnnxCall, scale: Array, zero: Array) -> None:
-    """Of a scale and the zero point beside it, which may be left out."""
-    if call.input(2) and zero.shape != scale.shape:
-        call.refuse("its scales and its zero points are not of one shape.")
-
-
 def _known(lowering: Lowering, call: OnnxCall, array: Array) -> str:
     return lowering.add_constant(call, np.asarray(array, dtype=np.float32))
 
@@ -103,10 +97,9 @@ def _quantize(lowering: Lowering, call: OnnxCall) -> None:
     source, axis = call.inputs[0], call.integer("axis", 1)
     scale, zero = (read(lowering, call, k, source, axis) for k, read in ((1, _scale), (2, _zero)))
     if (given := call.integer("output_dtype", 0)) and not call.input(2):
-        if given not in _BY_NUMBER:
-            call.refuse(f"integers of the type {given} are not supported, only those of 8 and 16 bits.")
-        zero = np.zeros((), _BY_NUMBER[given])
-    _expect_one_shape(call, scale, zero)
+        zero = np.zeros((), _BY_NUMBER.get(given, np.dtype(object)))  # others are refused below
+    if call.input(2) and zero.shape != scale.shape:
+        call.refuse("its scales and its zero points are not of one shape.")
     if call.integer("block_size", 0) or call.integer("precision", 0) not in (0, onnx.TensorProto.FLOAT):
         call.refuse("only scales for a tensor or an axis are supported, and division in float32.")
     if (scale != 1).any():
@@ -123,7 +116,8 @@ def _dequantize(lowering: Lowering, call: OnnxCall) -> None:
     zero = _zero(lowering, call, 2, source, axis) if call.input(2) else np.zeros((), kind)
     if kind not in (*_KINDS, np.int32) or zero.dtype != kind:
         call.refuse(f"it takes {kind} with a zero point of {zero.dtype}.")
-    _expect_one_shape(call, scale, zero)
+    if call.input(2) and zero.shape != scale.shape:
+        call.refuse("its scales and its zero points are not of one shape.")
     if kind == np.int32 and zero.any():
         call.refuse("the zero point of int32 must be 0.")
     array = lowering.value(source)
