@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from dokimos.checker.linear.transposes import NumpyArrays
 from dokimos.checker.linear.walk import BoxRegions, Choices, Facts, Steps, WalkStep, steps_of
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics import ball
+from dokimos.networks.graph import Node
 from dokimos.networks.semantics.outward import Floats
+from dokimos.networks.semantics.propagation import concat, pad, per_channel
 from dokimos.suites.vnnlib.model import Box
 
 Exact = NDArray[Any]
 """Arrays of `fmpq`."""
-#: Operators that write 0 where what varies is 0, whatever their constants are.
-LINEAR = {"Expand", "Gather", "MatMul", "Mul", "Neg", "ReduceSum", "Reshape", "Slice", "Transpose"}
 #: Networks of more steps are not walked through exactly: numbers get longer at each of them.
 MOST_STEPS = 64
 ZERO = fmpq(0)
@@ -61,10 +60,10 @@ class RationalWalk:
     Theorem. The walk is that of `BoundedNetwork.lower_bounds`, without noise, and its numbers are rationals
     that are computed exactly: nothing is lost. Affine steps are transposed by the same table, in exact
     arithmetic; one whose factors are rounded (a quotient, a mean) is refused. A step is affine, so its
-    constant part is what it writes where all that varies is 0, by the table of exact values. Of a ReLU of e
-    in [l, u], the lines are α·e and s·e + max(0 − s·l, u − s·u) for l < 0 < u and any numbers α in [0, 1]
-    and s (max(0, e) − s·e is convex), and the ReLU itself where its sign is known. Facts are bounds by
-    outward floats, which hold for the real network. All that is summed ends at the input.
+    constant part is what it writes where all that varies is 0. Of a ReLU of e in [l, u], the lines are α·e
+    and s·e + max(0 − s·l, u − s·u) for l < 0 < u and any numbers α in [0, 1] and s (max(0, e) − s·e is
+    convex), and the ReLU itself where its sign is known. Facts are bounds by outward floats, which hold for
+    the real network. All that is summed ends at the input.
     """
 
     steps: Steps
@@ -107,7 +106,7 @@ class RationalWalk:
             for source, part in zip(step.sources, parts, strict=True):
                 pending[source] = pending[source] + part if source in pending else part
         slopes = pending.pop(network.input).reshape(-1)
-        if pending:  # an output that is a constant
+        if pending:  # an output that is a constant, or a ReLU of one
             raise InvalidProof("exact walks end at the input")
         sides = zip(slopes, ends.lower, ends.upper, strict=True)
         corner = _rationals([low if slope > 0 else high for slope, low, high in sides])
@@ -126,16 +125,15 @@ class RationalWalk:
     def _at_zero(self, step: WalkStep) -> Exact:
         """What an affine step writes where all that varies is 0."""
         node, shapes, constants = step.node, self.steps.shapes, self.steps.constants
-        if not step.sources:
+        if not step.sources or (node.op == "Gemm" and not {*node.inputs[:2]} & {*step.sources}):
             raise InvalidProof(f"operator {node.op} of constants is not computed exactly")
-        if node.op in LINEAR:
-            return np.array(ZERO)
         given = [
             exactly(constants[name].lower if name in constants else np.zeros(shapes[name]))
             for name in node.inputs
             if name
         ]
-        return ball.TABLE[node.op](node, given)
+        rule = _AT_ZERO.get(node.op)
+        return np.broadcast_to(np.array(ZERO) if rule is None else rule(node, given), shapes[node.output])
 
     def _line(self, step: WalkStep, from_above: NDArray[np.bool_]) -> tuple[Exact, Exact]:
         """The slopes and constants of lines above a ReLU, or below it."""
@@ -151,3 +149,14 @@ class RationalWalk:
         slope = exactly(np.where(known, low >= 0, np.where(from_above, chord, below)))
         shift = np.maximum(-slope * exactly(low), exactly(high) - slope * exactly(high))
         return slope, np.where(known | ~from_above, np.array(ZERO), shift)
+
+
+#: The constant part of affine operators; that of the others is 0.
+_AT_ZERO: Mapping[str, Callable[[Node, Sequence[Exact]], Exact]] = {
+    "Add": lambda node, given: given[0] + given[1],
+    "Concat": concat,
+    "Conv": lambda node, given: per_channel(given[2], given[0].ndim) if given[2:] else np.array(ZERO),
+    "Gemm": lambda node, given: given[2] * _number(node.real("beta")) if given[2:] else np.array(ZERO),
+    "Pad": lambda node, given: pad(node, given[0], _number(node.real("value"))),
+    "Sub": lambda node, given: given[0] - given[1],
+}
