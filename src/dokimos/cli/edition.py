@@ -115,7 +115,7 @@ def _shown(scored: ScoredEdition, as_json: bool) -> None:
 
 
 Place = Annotated[
-    Path | None, typer.Option("--database", help="The database's folder (default: in Dokimos' home).")
+    Path | None, typer.Option("--database", help="A folder or NAME.jsonl.gz (default: in Dokimos' home).")
 ]
 Suites = Annotated[list[str], typer.Argument(help="Benchmarks on this disk; several may be given.")]
 Sat = Annotated[bool, typer.Option("--sat", help="Only labels sat.")]
