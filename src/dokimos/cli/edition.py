@@ -130,7 +130,7 @@ Benchmark = Annotated[str, typer.Option(help="The name of a benchmark that has t
 def add(
     suite: Suites,
     database: Place = None,
-    year: Annotated[int, typer.Option(help="The year of these benchmarks.")] = 0,
+    year: Annotated[int, typer.Option(help="The year of these benchmarks.", min=0, max=9999)] = 0,
 ) -> None:
     """Keep the labels of suites, with their proofs. Copies under other names are one record."""
     import dokimos
