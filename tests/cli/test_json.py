@@ -22,6 +22,7 @@ from dokimos.constructions.data.property_suites import RecordOutcome
 from dokimos.laws.proving.results import LawAnswer
 from dokimos.laws.repair.measures import ModelMeasures
 from dokimos.laws.repair.repair import RepairedModel
+from dokimos.laws.repair.repair_task import RepairWay
 from tests.cli.conftest import Dokimos
 
 CLI = Path(cli.__file__).parent
@@ -90,7 +91,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     share = Share(1, 2)
     trained = TrainedClassifier(Path("nets/n.onnx"), 3, 2, 0.1, Accuracy(share, share, share))
-    repaired = (RepairedModel(b"", MEASURES, MEASURES, seed=0),)
+    repaired = (RepairedModel(b"", MEASURES, MEASURES, seed=0, way=RepairWay.WEIGHTS),)
     monkeypatch.setattr(library, "make_properties", lambda *_, **__: property_suite, raising=False)
     monkeypatch.setattr(library, "train_model", lambda *_, **__: trained, raising=False)
     monkeypatch.setattr(library, "repair_law", lambda *_, **__: repaired, raising=False)

@@ -253,8 +253,8 @@ def axis_of(graph: Graph, x: str) -> int:
     return integer(graph.rng, -rank, rank - 1)
 
 
-STEEP = ("Sin", "Cos", "Sign", "Floor", "Ceil", "Elu", "HardSigmoid", "Softplus", "Erf", "Sqrt", "Log",
-         "Reciprocal")  # fmt: skip
+STEEP = ("Sin", "Cos", "Sign", "Floor", "Round", "Ceil", "Elu", "HardSigmoid", "Softplus", "Erf", "Sqrt",
+         "Log", "Reciprocal")  # fmt: skip
 
 
 def unary(graph: Graph) -> str:

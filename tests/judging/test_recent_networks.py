@@ -5,8 +5,16 @@ from fractions import Fraction
 import pytest
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.judging import witness_replay
 from dokimos.judging.witness_replay import Question, RecentNetworks, replay_witness
 from tests.scripting import at_least, relu_network
+
+
+@pytest.fixture(autouse=True)
+def each_reading_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`read_onnx` keeps what it has read last, too."""
+    monkeypatch.setattr(witness_replay, "read_onnx", witness_replay.read_onnx.__wrapped__)
+
 
 ONE, TWO, THREE = (relu_network(scale) for scale in (1.0, 2.0, 3.0))
 

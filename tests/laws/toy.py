@@ -32,6 +32,9 @@ def inputs(count: int = 40) -> NDArray[np.float64]:
     return np.column_stack([*columns, rng.integers(0, 2, count), np.eye(2)[rng.integers(0, 2, count)]])
 
 
+NAMED = ("INDICES", "FEATURES", "GROUPS", "MODELS", "CLASSES")
+
+
 def domain(**more: Any) -> Domain:
     """The domain; functions given in `more` are the domain's own."""
     functions = {
@@ -39,7 +42,7 @@ def domain(**more: Any) -> Domain:
             name.removesuffix("_batch"), *((None, f) if name.endswith("_batch") else (f, None))
         )
         for name, f in more.items()
-        if name not in ("labels", "model", "decide", "inputs", "INDICES", "FEATURES", "GROUPS", "MODELS")
+        if name not in ("labels", "model", "decide", "inputs", *NAMED)
     }
     merged: dict[str, DomainFunction] = {}
     for each in functions.values():
@@ -47,6 +50,7 @@ def domain(**more: Any) -> Domain:
         merged[each.name] = DomainFunction(each.name, each.single or old.single, each.batch or old.batch)
     parts: dict[str, Any] = {"FEATURES": FEATURES, "inputs": inputs, "CLASSES": ["low", "medium", "high"]}
     parts |= {name: value for name, value in more.items() if name not in functions}
+    parts = {name: value for name, value in parts.items() if value is not None}
     base = read_domain(SimpleNamespace(DECISION="risk", **parts), name="toy")
     return Domain("other", functions=merged).with_functions_of(base) if merged else base
 

@@ -15,7 +15,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Unusable
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import Knobs, OperatorPlan, corners, cuts, draw_plan
-from dokimos.constructions.operators import VARIANTS, Variant
+from dokimos.constructions.operators import QUANTISED, VARIANTS, Variant
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.runtimes.sessions import replay
@@ -70,8 +70,9 @@ def test_the_suite_has_every_variant_with_both_labels() -> None:
 def test_every_operator_that_is_read_is_tried() -> None:
     """Integers that only make shapes and indices are tried together, in one variant."""
     tried = {op for v in VARIANTS.values() for op in operators(drawn(v)[0].network)}
+    tried |= {variant.op for variant in QUANTISED.values()}  # each checked by `quantised`
     assert set(read._RULES) | set(fold._RULES) <= tried | READ_ONLY
-    own = {variant.op for variant in VARIANTS.values()}
+    own = {variant.op for variant in (*VARIANTS.values(), *QUANTISED.values())}
     assert set(read._RULES) <= own | READ_ONLY
 
 

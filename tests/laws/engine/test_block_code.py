@@ -1,4 +1,4 @@
-"""Blocks that are more than predictions run case by case."""
+"""Blocks that are more than predictions run as code, side by side where their order cannot be seen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine import block_code
+from dokimos.laws.engine.law_plan import make_plan
+from dokimos.laws.language.parser import parse_law
 from dokimos.laws.reporting.terminal import summary
-from tests.laws.toy import domain, run
+from tests.laws.toy import domain, risk, run
 
 
 def test_code_runs_case_by_case() -> None:
@@ -84,3 +87,130 @@ def test_a_warning_of_the_block_is_shown_once() -> None:
         warnings.simplefilter("default")
         run(text, budget=50)
     assert len(shown) == 1
+
+
+_BOTH_WAYS = [
+    "d1 = predict(x1)\nd2 = max(d1, predict(setFeat(x1, 'felonies', randInt(0, 20))))",
+    "d1 = d2 = 0\nfor k in range(5):\n    if predict(setFeat(x1, 'felonies', k)) > d1: d1 += 1; break",
+    "d1 = sum(predict(setFeat(x1, 'felonies', k)) for k in range(9) if k % 2)\nd2 = len([k for k in 'ab'])",
+    "x = range(3)\nd1, d2 = sum([predict(x1) + x + sum([predict(x1) * y * x for y in x2]) for x in x]), 0",
+    "d1 = any(predict(setFeat(x1, 'felonies', k)) == randInt(0, 1) for k in range(9))\nd2 = randInt(0, 9)",
+    "d1 = all([predict(x1) == i for i in range(2)]) or all(predict(x1) == i for i in x2)\nd2 = False",
+    "try: d1 = predict(x1)\nexcept ValueError as problem: d1 = len(str(problem))\nd2 = 0",
+    "d1 = predict(x1) / predict(setFeat(x1, 'felonies', 2))\nd2 = 0",
+    "def more(k): return predict(setFeat(x1, 'felonies', k)) + d1\nd1 = predict(x1)\nd2 = more(15)",
+    "class Both:\n    first = predict(x1)\nd1 = predict(x1) + Both.first\nd2 = (lambda k: predict(k))(x1)",
+    "import math\nd1 = math.floor(score(x1, 0)) + other.predict(x1)\nd2 = [predict][0](x1)",
+    "d1 = predict(x1)\nif d1: d2 = 1",
+    "d1 = predict(x1)\nd2 = twice(x1) + shaken(d1) + x1[0] / (x1[1] - 3)",
+]
+
+
+@pytest.mark.parametrize("block", _BOTH_WAYS)
+@pytest.mark.parametrize("is_fragile", [False, True])
+def test_cases_side_by_side_are_what_they_are_one_by_one(
+    block: str, is_fragile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `is_fragile`, the model raises for some records: that is the error of their cases only."""
+    sizes: list[int] = []
+
+    def model(rows: Any) -> Any:
+        sizes.append(len(rows))
+        if is_fragile and (rows[:, 1] == 7).any():
+            raise ValueError("it cannot say")
+        return risk(rows)
+
+    model.batched = True  # type: ignore[attr-defined]
+
+    def twice(x: Any, predict: Any) -> Any:
+        return 2 * predict(x[None])[0]
+
+    def shaken(x: Any, rng: np.random.Generator) -> Any:
+        return x + rng.random()
+
+    text = (
+        f"import other; input x1; var x2 := few(); output d1; output d2; {{\n{block}\n}} ensures d1 <= d2;"
+    )
+    of = domain(twice=twice, shaken=shaken, few=lambda: 3)
+    text = text.replace(" in x2", " in range(x2)")
+
+    def found() -> Any:
+        got = run(text, of=of, model=model, budget=150, shrink=False)
+        errors = [(reason, case.seed) for reason, case in got.errors]
+        return (
+            got.tested,
+            got.violated,
+            got.failed,
+            got.draws,
+            errors,
+            [each.words for each in got.violations],
+        )
+
+    together, most = found(), max(sizes)
+    monkeypatch.setattr(block_code, "_asking_code", lambda plan: None)
+    sizes.clear()
+    assert together == found() and max(sizes) == 1 < most
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "d1 = predict(x1); print(d1)",
+        "import random; d1 = predict(x1) + random.random()",
+        "d1 = predict(x1) + noise()",
+        "d1 = predict(x1) + counted()",
+        "import numpy as np\nwith np.errstate(all='ignore'): d1 = predict(x1)",
+        "d1: float = predict(x1)",
+        "predict = len; d1 = predict(x1)",
+        "d1 = x1[0]",
+    ],
+)
+def test_what_shows_the_order_of_the_cases_runs_in_order(block: str) -> None:
+    parsed = parse_law(f"input x1; output d1; {{ {block} }} ensures d1 >= 0;")
+    assert block_code._asking_code(make_plan(parsed, domain(noise=noise, counted=counted))) is None
+
+
+def noise() -> float:
+    return _helper()
+
+
+def _helper() -> float:
+    return float(np.random.random())
+
+
+def counted() -> int:
+    global _calls
+    _calls += 1
+    return _calls
+
+
+_calls = 0
+
+
+def test_many_cases_share_a_call_of_the_model() -> None:
+    """The second call shows what one for a single case takes."""
+    sizes: list[int] = []
+
+    def model(rows: Any) -> Any:
+        sizes.append(len(rows))
+        return risk(rows)
+
+    model.batched = True  # type: ignore[attr-defined]
+    text = "input x1; output d1; { d1 = sum(predict(x1) for _ in range(21)) } ensures d1 >= 0;"
+    assert run(text, model=model, budget=64).tested == 64
+    assert sizes[-22:] == [64, 1, 63, *[64] * 19]
+
+
+def test_interrupted_in_a_block() -> None:
+    left = [300]
+
+    def model(rows: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return risk(rows)
+
+    model.batched = True  # type: ignore[attr-defined]
+    text = "input x1; output d1; { d1 = sum(predict(x1) for _ in range(21)) } ensures d1 >= 0;"
+    found = run(text, model=model, budget=10**6)
+    assert found.is_interrupted and 64 <= found.tested < 10**6 and not found.failed

@@ -43,6 +43,7 @@ def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> No
     words = run(
         "input x1; var x2 := x1; ENSURES d1 == 'none'",
         model=lambda record: f"age {record[0]}",
+        of=domain(CLASSES=None),
     )
     assert words.classes == ()
 
@@ -63,6 +64,7 @@ def test_rates_of_many_kinds_of_decisions() -> None:
     found = run(
         "input x1; var x2 := x1; ENSURES d1 == d2 && d1 == 'a'",
         model=lambda record: "a" if record[1] < 9 else "b",
+        of=domain(CLASSES=None),
     )
     assert [name for name, _ in found.classes] == ["a", "b"]
     assert sum(rate.count for _, rate in found.classes) == found.violated

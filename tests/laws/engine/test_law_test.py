@@ -207,6 +207,11 @@ def test_parts_grow_while_a_call_costs_more_than_its_cases(call: float, each: fl
     assert each < 0.1 or calls > 2000  # an interruption of what is slow by itself loses one case
 
 
+def test_what_calls_take_by_themselves_makes_the_second_part_large() -> None:
+    assert _Pace().after(64, 1.1, 1.05) >= 5000
+    assert _Pace().after(64, 1.1) == 128 and _Pace().after(64, 6.4, 0.1) < 64
+
+
 def test_a_time_ends_the_tests_with_what_there_is() -> None:
     def slow(records: Any) -> Any:
         time.sleep(0.01)

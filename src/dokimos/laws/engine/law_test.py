@@ -13,7 +13,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.calls import Failures
-from dokimos.laws.engine.case_frame import Column, Frame, Records, full
+from dokimos.laws.engine.case_frame import Column, Frame, Records, full, joined
 from dokimos.laws.engine.confirmation import confirm, what_wavers
 from dokimos.laws.engine.descriptions import decision_name
 from dokimos.laws.engine.draws import (
@@ -133,8 +133,8 @@ _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
 _LARGEST_BATCH = 32_768
 _NUMBERS_PER_BATCH = 2**23
-#: Code runs case by case, in small batches, so that an interruption loses little.
-_CODE_BATCH = 64
+#: Cases for code are drawn in small batches, and joined as long as the pace allows.
+_CODE_BATCH, _MOST_CODE = 64, 8192
 _FUNCTION_BATCH = 512
 #: The work between two points at which an interruption loses nothing: how long, and how much at first.
 _MOMENT = 0.2
@@ -188,8 +188,13 @@ class _Pace:
     def __init__(self) -> None:
         self._parts: list[tuple[int, float]] = []
 
-    def after(self, size: int, seconds: float) -> int:
-        """The size of the next part after one of this size took that long."""
+    def after(self, size: int, seconds: float, fixed: float = 0.0) -> int:
+        """The size of the next part after one of this size took that long.
+
+        `fixed` is what the calls for the first part took whatever its size, or 0 if that is not known.
+        """
+        if fixed and not self._parts:
+            self._parts = [(0, fixed)]
         self._parts = [*self._parts[-_REMEMBERED:], (size, seconds)]
         sizes, times = np.array(self._parts, dtype=np.float64).T
         if sizes.min() == sizes.max():  # one cannot tell the two apart yet
@@ -197,7 +202,7 @@ class _Pace:
         each = max(float(np.polyfit(sizes, times, 1)[0]), 1e-9)
         call = max(float(np.mean(times - each * sizes)), 0.0)
         wanted = max((_MOMENT - call) / each, _OVERHEAD * call / each, 1)
-        return int(min(wanted, 64 * size, _LARGEST_BATCH))
+        return int(min(wanted, 128 * size, _LARGEST_BATCH))
 
 
 class _Session:
@@ -255,21 +260,38 @@ class _Session:
         rng = np.random.default_rng(self._settings.seed)
         budget = self._settings.budget
         most = max(_LEAST_DRAWS, _DRAWS_PER_TEST * budget)
-        while self._tested + self._runner.errors.count < budget and not self._is_over():
+        waiting: list[Frame] = []
+        while (missing := self._missing(waiting)) > 0 and not self._is_over():
             if self._draws >= most:
                 self._starved = True
                 return
-            missing = budget - self._tested - self._runner.errors.count
             rate = max((self._held + 1) / (self._draws + 1), 1 / 64)
             count = int(min(self._batch, np.ceil(missing / rate * 1.02), most))
             frame, sampler = self._drawn(rng, count), Sampler(rng)
             prepared = self._runner.prepare(frame, sampler)
             self._draws += frame.size
             self._held += prepared.size
-            self._judge(prepared.first(missing), sampler)
+            if waiting and _kinds(waiting[0]) != _kinds(prepared):
+                self._judge(joined(waiting), sampler)
+                waiting = []
+            waiting.append(prepared.first(missing))
+            if not self._waits(waiting) or self._missing(waiting) <= 0 or self._draws >= most:
+                self._judge(joined(waiting), sampler)
+                waiting = []
             if self._runner.is_hopeless:
                 self._given_up = True
                 return
+
+    def _missing(self, waiting: Sequence[Frame]) -> int:
+        """How many tests are missing once these cases are judged."""
+        done = self._tested + self._runner.errors.count + sum(each.size for each in waiting)
+        return self._settings.budget - done
+
+    def _waits(self, waiting: Sequence[Frame]) -> bool:
+        """Whether cases for code wait for more, so that the model answers more of them at once."""
+        if self._plan.code is None or self._plan.random_in_ensures or self._tested == 0:
+            return False
+        return sum(each.size for each in waiting) < min(self._part, _MOST_CODE)
 
     def _judge(self, cases: Frame, draw: Drawer) -> None:
         """Judge cases in parts that take a short time each, so that an interruption loses little.
@@ -282,7 +304,8 @@ class _Session:
             part = cases.part(start, start + most)
             begun = time.perf_counter()
             self._record(self._runner.judge(part, draw))
-            self._part = self._pace.after(part.size, time.perf_counter() - begun)
+            seconds = time.perf_counter() - begun
+            self._part = self._pace.after(part.size, seconds, self._runner.fixed_seconds)
             start += part.size
             if self._runner.is_hopeless or self._is_over():
                 return
@@ -295,7 +318,7 @@ class _Session:
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
         seeds = rng.integers(0, 2**62, size=count)
-        return Frame(np.arange(count), seeds, dict(values))
+        return Frame(self._draws + np.arange(count), seeds, dict(values))
 
     def _record(self, judged: Judged) -> None:
         """Count the judged cases."""
@@ -390,6 +413,11 @@ class _Session:
         if values and isinstance(value, int) and not isinstance(value, bool):
             return values[value] if 0 <= value < len(values) else "none"
         return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _kinds(frame: Frame) -> list[np.dtype[Any]]:
+    """The types of the columns: joined frames have the same, as no number is to change its type."""
+    return [each.data.dtype if isinstance(each, Records) else each.dtype for each in frame.values.values()]
 
 
 def _batch_size(plan: LawPlan, source: InputSource) -> int:

@@ -143,6 +143,11 @@ class Runner:
             conditions, some, lambda cases, no: Evaluator(self.plan, cases, no, self.labels, self._score)
         )
 
+    @property
+    def fixed_seconds(self) -> float:
+        """What the model's calls for the first cases of code took whatever their number; 0 if unknown."""
+        return self._block.fixed
+
     def alike(self) -> Runner:
         """A runner of the same law and model, with all counts at 0."""
         return Runner(self.plan, self.model, self.labels, in_range=self._in_range)

@@ -165,7 +165,10 @@ def _round(x: Any) -> Any:
     if type(x) is fmpq:
         low, high = -_floor(HALF - x), _floor(x + HALF)
         return low if low.p % 2 == 0 else high
-    return (x - HALF).ceil().union((x + HALF).floor())
+    low, high = (x - HALF).ceil(), (x + HALF).floor()
+    if x.is_exact() and low.is_exact() and high.is_exact() and low != high:
+        return low if (low / 2).is_integer() else high
+    return low.union(high)
 
 
 def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dokimos.core.errors import InputError
+from dokimos.core.readable import unknown_name
 from dokimos.core.registry import Registry
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
@@ -235,6 +237,14 @@ ATTACKERS: tuple[PlantedVerifier, ...] = attackers(
     [bug for bug in FLAWED_BOUNDERS if not isinstance(bug, UncheckedAttack)]
 )
 
-PLANTED: Registry[PlantedVerifier] = Registry("planted bug", {})
+
+class PlantedBugs(Registry[PlantedVerifier]):
+    """The planted bugs, by name; an unknown name is told which one is near."""
+
+    def _unknown(self, name: str) -> InputError:
+        return unknown_name(self._kind, name, list(self))
+
+
+PLANTED = PlantedBugs("planted bug", {})
 for _bug in (*MISREADERS, *BOUNDERS, *ATTACKERS, *TRUSTERS):
     PLANTED.add(_bug.name, _bug)
