@@ -116,23 +116,6 @@ class Planted(PlacedVerifier):
 
 _RUNNER = RUNNERS / "scripted_runner.py"
 
-BEHAVIOURS = (
-    "right",
-    "wrong",
-    "slow",
-    "busy",
-    "crash",
-    "hang",
-    "flood",
-    "memory",
-    "bogus-witness",
-    "outside-witness",
-    "no-witness",
-    "garbage",
-    "partial",
-    "says",
-)
-
 
 class Scripted(Verifier):
     """Always installed; without a script it answers correctly if the truth is beside the instance."""
