@@ -40,18 +40,18 @@ FORBIDDEN = (
     "dokimos.suites.suite_files",
 )
 #: Erf, Sqrt and Gelu are 32 of these, in every table; bounds that belong to a region alone, and one
-#: product of matrices for many rows, 12; what was computed last and is kept, 20; and Round, 32.
-MOST_LINES_IN_ALL = 8580
+#: product of matrices for many rows, 12; what was computed last and is kept, 20; Round, 32; and what exact walks refuse, 6.
+MOST_LINES_IN_ALL = 8586
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 5375
+MOST_LINES_FOR_ONE_KIND = 5380
 #: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
 UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215
 #: The same of what the label of a quantised network needs.
 QUANTISATION = "dokimos.networks.reading.quantisation"
-MOST_LINES_FOR_QUANTISATION = 165
+MOST_LINES_FOR_QUANTISATION = 175
 #: What looks for proofs or violations of laws; nothing that checks one may import it.
 SEARCH_FOR_LAWS = (
     "torch",

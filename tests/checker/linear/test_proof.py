@@ -329,3 +329,47 @@ def test_exact_walks_take_the_box_as_it_is_written() -> None:
         else:
             with pytest.raises(InvalidProof, match="not above 0"):
                 LinearProof().prove(problem, {"questions": [{}]})
+
+
+def shown(nodes: list[Any], weights: dict[str, Any], unsafe: str, shape: list[int]) -> Proven:
+    """Of a network of one input in [0, 1]."""
+    network = read_onnx(model(nodes, weights, shape, shape))
+    asked = read_vnnlib(question([(0, 1)], 1, unsafe), file="p")
+    return LinearProof().prove(Problem(network, asked), {"questions": [{}]})
+
+
+@pytest.mark.parametrize("bound", ["-5.0", "-5.5"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [("Identity", ["c"], "Y")],
+        [("Gemm", ["c", "one", "X"], "Y")],
+        [("Gemm", ["one", "c", "X"], "Y")],
+        [("Relu", ["five"], "r"), ("Sub", ["X", "r"], "Y")],
+        [("MatMul", ["c", "one"], "p"), ("Add", ["X", "p"], "Y")],
+        [("Clip", ["c"], "p"), ("Add", ["X", "p"], "Y")],
+    ],
+    ids=["the output", "a product", "the other way round", "a ReLU", "a step", "a part"],
+)
+def test_exact_walks_keep_what_is_constant(nodes: Any, bound: str) -> None:
+    """Y is −5, or X − 5: never below −5, but −5."""
+    weights = {"c": np.array([[-5.0]]), "one": np.array([[1.0]]), "five": np.array([[5.0]])}
+    if bound == "-5.5":
+        assert shown(nodes, weights, f"(<= Y_0 {bound})", [1, 1]).real > 0
+        return
+    with pytest.raises(InvalidProof, match="not above 0"):
+        shown(nodes, weights, f"(<= Y_0 {bound})", [1, 1])
+
+
+def test_tensors_without_axes_are_left_to_floats() -> None:
+    """Y = 2·max(0, X), of one number without an axis in between."""
+    nodes = [
+        ("Reshape", ["X", "i_none"], "x"),
+        ("Relu", ["x"], "r"),
+        ("Mul", ["r", "two"], "m"),
+        ("Reshape", ["m", "i_shape"], "Y"),
+    ]
+    weights = {"i_none": np.zeros(0, np.int64), "two": np.array(2.0), "i_shape": np.array([1, 1])}
+    with pytest.raises(InvalidProof, match="not above 0"):
+        shown(nodes, weights, "(<= Y_0 0.0)", [1, 1])
+    assert shown(nodes, weights, "(<= Y_0 -0.5)", [1, 1]).real > 0

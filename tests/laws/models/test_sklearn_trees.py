@@ -129,7 +129,7 @@ def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None
         (tree.DecisionTreeClassifier(), "not as expected"),
         (tree.DecisionTreeClassifier().fit(records, np.stack([labels] * 2, axis=1)), "several things"),
         (inner.fit(records, labels), "starts from another model"),
-        (ensemble.AdaBoostRegressor(n_estimators=2).fit(records, labels), "not a kind of model"),
+        (ensemble.AdaBoostRegressor(n_estimators=2).fit(records, labels), "prove laws of its members"),
     ):
         with pytest.raises(NotRead, match=reason):
             read_scikit(estimator)
@@ -179,3 +179,14 @@ def test_a_file_of_trees_that_the_domain_encodes_otherwise_is_not_written(tmp_pa
     assert isinstance(problem, InputError)
     assert "decides 0 where the original decides 1, at row 1 (0-based) of the data" in str(problem)
     assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize("weights", [[-1.0, -2.0], [1.0, -1.0], [0.0, 0.0], [np.inf, 1.0]])
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_votes_with_weights_below_0_are_refused(voting: str, weights: list[float]) -> None:
+    """A vote by class never decides a class behind the last that somebody votes for."""
+    tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
+    members = [(f"m{depth}", tree.DecisionTreeClassifier(max_depth=depth)) for depth in (1, 2)]
+    fitted = ensemble.VotingClassifier(members, voting=voting, weights=weights)
+    with pytest.raises(NotRead, match="weights are not all 0 or more"):
+        read_scikit(fitted.fit(np.arange(20.0).reshape(10, 2), np.arange(10) % 3))

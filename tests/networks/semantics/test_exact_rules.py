@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from flint import fmpq
+from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +97,12 @@ def test_balls_and_exact_numbers_meet_in_every_choice() -> None:
         for value, wanted in zip(found, values, strict=True):
             low, high = bounds_of(value) or (F(1), F(0))
             assert low <= wanted <= high
+
+
+@pytest.mark.parametrize("op", ["Erf", "Floor", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Tanh"])
+def test_what_is_undefined_stays_so(op: str) -> None:
+    """Also for functions that are bounded."""
+    assert not ball.TABLE[op](Node(op, ("a",), "y", {}), [np.array([arb.nan()])])[0].is_finite()
 
 
 def test_relu_and_leaky_relu() -> None:

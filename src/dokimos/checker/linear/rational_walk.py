@@ -63,7 +63,7 @@ class RationalWalk:
     constant part is what it writes where all that varies is 0. Of a ReLU of e in [l, u], the lines are α·e
     and s·e + max(0 − s·l, u − s·u) for l < 0 < u and any numbers α in [0, 1] and s (max(0, e) − s·e is
     convex), and the ReLU itself where its sign is known. Facts are bounds by outward floats, which hold for
-    the real network.
+    the real network. All that is summed ends at the input.
     """
 
     steps: Steps
@@ -73,10 +73,12 @@ class RationalWalk:
 
     @classmethod
     def of(cls, known: Steps, facts: Facts, region: BoxRegions, choices: Choices) -> RationalWalk:
-        """The walk through these steps. Raises InvalidProof if they are many, or have pairs of ReLUs."""
+        """The walk through these steps. Raises InvalidProof if they are many, have pairs of ReLUs, or write
+        a tensor without axes."""
         steps = steps_of(known.network, ExactArrays())
-        if len(steps.steps) > MOST_STEPS or steps.tensors != known.tensors:
-            raise InvalidProof(f"exact walks go through at most {MOST_STEPS} steps, without pairs")
+        is_plain = steps.tensors == known.tensors and () not in map(steps.shapes.get, steps.tensors)
+        if len(steps.steps) > MOST_STEPS or not is_plain:
+            raise InvalidProof(f"exact walks go through {MOST_STEPS} steps of tensors with axes, no pairs")
         return cls(steps, facts, region, choices)
 
     def minimum(self, inputs: Sequence[Fraction], outputs: Sequence[Fraction], ends: Box) -> Fraction:
@@ -103,7 +105,9 @@ class RationalWalk:
             least += shift
             for source, part in zip(step.sources, parts, strict=True):
                 pending[source] = pending[source] + part if source in pending else part
-        slopes = pending[network.input].reshape(-1)
+        slopes = pending.pop(network.input).reshape(-1)
+        if pending:  # an output that is a constant, or a ReLU of one
+            raise InvalidProof("exact walks end at the input")
         sides = zip(slopes, ends.lower, ends.upper, strict=True)
         corner = _rationals([low if slope > 0 else high for slope, low, high in sides])
         least += (slopes * corner).sum()
@@ -121,7 +125,7 @@ class RationalWalk:
     def _at_zero(self, step: WalkStep) -> Exact:
         """What an affine step writes where all that varies is 0."""
         node, shapes, constants = step.node, self.steps.shapes, self.steps.constants
-        if not step.sources:
+        if not step.sources or (node.op == "Gemm" and not {*node.inputs[:2]} & {*step.sources}):
             raise InvalidProof(f"operator {node.op} of constants is not computed exactly")
         given = [
             exactly(constants[name].lower if name in constants else np.zeros(shapes[name]))

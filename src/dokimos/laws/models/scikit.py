@@ -229,6 +229,8 @@ def _voting(estimator: Any) -> Ensemble:
     weights = np.ravel(
         [1.0] * len(estimator.estimators_) if estimator.weights is None else _weights(estimator)
     )
+    if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
+        raise NotRead("its weights are not all 0 or more; a class that nobody votes for might win or lose")
     if estimator.voting == "soft":
         parts = [np.eye(len(estimator.classes_)) * weight for weight in weights / weights.sum()]
         return _of_shares(estimator, estimator.estimators_, parts, np.zeros(len(estimator.classes_)))
@@ -243,7 +245,7 @@ def _voting(estimator: Any) -> Ensemble:
         trees,
         base=np.zeros(len(estimator.classes_)),
         single=True,
-        takes_missing=_allows_nan(estimator.estimators_[0]),
+        takes_missing=all(map(_allows_nan, estimator.estimators_)),
         **_head(estimator),
     )
 

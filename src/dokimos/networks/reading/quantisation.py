@@ -33,6 +33,7 @@ Array = NDArray[Any]
 
 _KINDS = tuple(map(np.dtype, (np.int8, np.uint8, np.int16, np.uint16)))
 _BYTES = _KINDS[:2]
+_BY_NUMBER = {int(onnx.helper.np_dtype_to_tensor_dtype(kind)): kind for kind in _KINDS}
 _MOST_SCALE = 2.0**40
 #: A bias is at most this large, and what is summed beside it fits int32 with it.
 _MOST_BIAS = 2**24
@@ -96,7 +97,9 @@ def _quantize(lowering: Lowering, call: OnnxCall) -> None:
     source, axis = call.inputs[0], call.integer("axis", 1)
     scale, zero = (read(lowering, call, k, source, axis) for k, read in ((1, _scale), (2, _zero)))
     if (given := call.integer("output_dtype", 0)) and not call.input(2):
-        zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(given))
+        zero = np.zeros((), _BY_NUMBER.get(given, np.dtype(object)))  # others are refused below
+    if call.input(2) and zero.shape != scale.shape:
+        call.refuse("its scales and its zero points are not of one shape.")
     if call.integer("block_size", 0) or call.integer("precision", 0) not in (0, onnx.TensorProto.FLOAT):
         call.refuse("only scales for a tensor or an axis are supported, and division in float32.")
     if (scale != 1).any():
@@ -113,6 +116,8 @@ def _dequantize(lowering: Lowering, call: OnnxCall) -> None:
     zero = _zero(lowering, call, 2, source, axis) if call.input(2) else np.zeros((), kind)
     if kind not in (*_KINDS, np.int32) or zero.dtype != kind:
         call.refuse(f"it takes {kind} with a zero point of {zero.dtype}.")
+    if call.input(2) and zero.shape != scale.shape:
+        call.refuse("its scales and its zero points are not of one shape.")
     if kind == np.int32 and zero.any():
         call.refuse("the zero point of int32 must be 0.")
     array = lowering.value(source)
@@ -139,6 +144,8 @@ def _requantised(
     lowering: Lowering, call: OnnxCall, total: str, scales: tuple[Array, Array, Array], zero: Array
 ) -> None:
     """round(total·s₀·s₁ / s₂) + zero, saturated."""
+    if scales[0].ndim or scales[2].ndim or zero.ndim:
+        call.refuse("its input and its output must have one scale and one zero point each.")
     for op, scale in zip(("Mul", "Mul", "Div"), scales, strict=True):
         total = lowering.emit(call, op, [total, _known(lowering, call, scale)])
     _quantised(lowering, call, total, zero)
@@ -163,6 +170,8 @@ def _qlinear_matmul(lowering: Lowering, call: OnnxCall) -> None:
     scales = [_scale(lowering, call, k, source, -1) for k, source in ((1, x), (4, w), (6, x))]
     weights = _weights(lowering, call, 3, zeros[1], _terms(lowering, x))
     total = _product(lowering, call, x, zeros[0], weights)
+    if scales[1].ndim == 1:
+        call.refuse("a vector of weights must have one scale.")
     by_column = scales[1].reshape(scales[1].shape[-1:])
     _requantised(lowering, call, total, (scales[0], by_column, scales[2]), zeros[2])
 

@@ -144,7 +144,8 @@ def _floor(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    return fmpq((x > 0) - (x < 0)) if type(x) is fmpq else x.sgn()
+    # Arb's sign of what is undefined is finite; 0 times that is not.
+    return fmpq((x > 0) - (x < 0)) if type(x) is fmpq else x.sgn() + 0 * x
 
 
 def _root(x: Any) -> Any:
