@@ -159,7 +159,8 @@ LIMITS = {
     # estimators, votes, stacks and dart, names of classes, every value in laws (300); one thread, and what
     # a proof and its cross-check compute once (40); walks in exact rationals (150); searches of laws that
     # take turns, Erf, Sqrt and Gelu (100); quantised operators: their readers, family and suite (440);
-    # blocks of laws that stop at their predictions, so that many cases are answered at once (200); what is refused (20).
+    # blocks of laws that stop at their predictions, so that many cases are answered at once (200);
+    # what is refused (20).
     "lines of code": (0, 70_020),
     "modules": (0, 447),
     "import lines in percent": (0, 10.2),

@@ -40,7 +40,8 @@ FORBIDDEN = (
     "dokimos.suites.suite_files",
 )
 #: Erf, Sqrt and Gelu are 32 of these, in every table; bounds that belong to a region alone, and one
-#: product of matrices for many rows, 12; what was computed last and is kept, 20; Round, 32; and what exact walks refuse, 6.
+#: product of matrices for many rows, 12; what was computed last and is kept, 20; Round, 32;
+#: and what exact walks refuse, 6.
 MOST_LINES_IN_ALL = 8586
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
