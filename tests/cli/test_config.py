@@ -114,6 +114,7 @@ def test_init_writes_over_nothing(dokimos: Dokimos, here: Path) -> None:
     assert ran.code == 2 and not Path("other.toml").exists()
     ran = dokimos("init", "--out", "other.toml")
     assert ran.code == 0 and "reference" in ran.out and "--config other.toml" in ran.out
+    assert "scripted" not in Path("other.toml").read_text()  # its answers follow a script
 
 
 def test_no_memory_is_refused(dokimos: Dokimos, suite: Path, here: Path) -> None:

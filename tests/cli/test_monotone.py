@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+from sklearn.tree import DecisionTreeRegressor
+
 from tests.cli.conftest import Dokimos
 from tests.laws.proving.test_monotone import fitted, frame_of
 
@@ -24,3 +26,6 @@ def test_the_command_exits_with_1_unless_all_is_proven(dokimos: Dokimos, tmp_pat
         "monotone", tmp_path / "model.pkl", "--data", tmp_path / "data.csv", "--feature", "income"
     )
     assert bad.code == 2 and "NAME=1" in bad.err
+    (tmp_path / "plain.pkl").write_bytes(pickle.dumps(DecisionTreeRegressor().fit([[1], [2]], [1, 2])))
+    bad = dokimos("monotone", tmp_path / "plain.pkl", "--data", tmp_path / "data.csv")
+    assert bad.code == 2 and "say in --feature what rises (1) or falls (-1)" in bad.err

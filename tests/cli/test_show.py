@@ -79,7 +79,8 @@ def test_several_networks_are_shown_as_their_row_names_them(dokimos: Dokimos, be
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["net__one"], "does not name a suite"),
+        (["net__one"], "'net__one' names no instance; write SUITE/INSTANCE"),
+        (["bench"], "'bench' names no instance; write SUITE/INSTANCE"),
         (["bench/net__three"], "did you mean 'net__"),
         (["bench/onnx/net.onnx"], "give its property as well"),
         (["bench", "net__three"], "did you mean 'net__"),

@@ -39,6 +39,16 @@ def test_what_depends_on_constants_alone_is_a_constant() -> None:
     assert folded.constants["w0"].tolist() == [-1, -2]
 
 
+def test_constants_that_onnx_itself_does_not_compute_stay_nodes() -> None:
+    """onnx evaluates DequantizeLinear in its versions from 19 on alone."""
+    nodes = (FileNode("DequantizeLinear", ("q", "s"), "w", {}), FileNode("Add", ("X", "w"), "Y", {}))
+    weights = {"q": np.array([2, 4], dtype=np.int8), "s": np.array(0.5, dtype=np.float32)}
+    for opset, left in ((13, ["DequantizeLinear", "Add"]), (21, ["Add"])):
+        graph = FileGraph("X", (1, 2), "Y", nodes, weights, opset).tidied()
+        assert [node.op for node in graph.nodes] == left
+        assert outputs(graph, np.zeros((1, 2))).tolist() == [[1, 2]]
+
+
 def test_a_graph_whose_output_is_constant_is_none() -> None:
     nodes = (FileNode("Neg", ("w0",), "Y", {}),)
     with pytest.raises(NoChange):

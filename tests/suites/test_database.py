@@ -169,6 +169,9 @@ def test_what_is_no_database_is_one_sentence(copy_of_tiny: Callable[[Path], Path
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match=r"notes.txt: a database is a folder, or a file NAME.jsonl.gz"):
         dokimos.find_labels(database=tmp_path / "notes.txt")
+    for name in ("missing", "missing.jsonl.gz"):
+        with pytest.raises(InputError, match=f"{name}: there is no such database"):
+            dokimos.find_labels(database=tmp_path / name)
     packed = tmp_path / "labels.jsonl.gz"
     packed.write_bytes(gzip.compress(b'{"key": 1}\n'))
     with pytest.raises(InputError, match=r"labels.jsonl.gz:1"):

@@ -38,7 +38,7 @@ from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import Suite, shipped_names, with_pairs
 from dokimos.verifiers.base import Finding, Verifier
-from dokimos.verifiers.catalogue import CatalogueRow, catalogue, find, installed
+from dokimos.verifiers.catalogue import VERIFIERS, CatalogueRow, catalogue, find, installed
 from dokimos.verifiers.script_guard import allowed_environment, isolation_found, names_of
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def init_config(
 
 
 def _installed() -> list[str]:
-    return [row.name for row in catalogue() if row.is_installed]
+    return [row.name for row in catalogue() if row.is_installed and VERIFIERS[row.name].is_tried_out]
 
 
 # The verifiers: which there are, how to get one, and what is wrong with it on this machine

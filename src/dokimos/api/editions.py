@@ -389,7 +389,10 @@ def find_labels(
     from onnx.defs import get_all_schemas  # which only this needs
 
     first, last = _span(years)
-    every = list(Database.at(None if database is None else Path(database)))
+    store = Database.at(None if database is None else Path(database))
+    if database is not None and not exists(store.place):
+        raise InputError(f"{store.place}: there is no such database; `dokimos db add` makes one.")
+    every = list(store)
     known = {schema.name for schema in get_all_schemas()}.union(*(one.operators for one in every))
     for name in operators:
         if name not in known:

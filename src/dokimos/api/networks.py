@@ -250,7 +250,7 @@ def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) ->
         return found
     if not place:
         raise InputError(
-            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign in `campaigns`."
+            f"{given!r} names no instance; write SUITE/INSTANCE, or give a campaign in `campaigns`."
         )
     suite = read_suite(place)
     return suite, suite.entry(name)

@@ -177,9 +177,9 @@ def _short(number: float | None, otherwise: str) -> str:
 
 def _open_in_words(outcome: LabelOutcome) -> str:
     """Why an instance is open, and how close the search came to either answer."""
-    nearest, bound = (_short(found, "unknown") for found in (outcome.nearest, outcome.bound))
-    margins = f"least margin found {nearest}, proven to be above {bound} everywhere"
-    return f"{outcome.name}: open ({margins}): {outcome.reason}"
+    known = (("least margin found", outcome.nearest), ("proven to be at least", outcome.bound))
+    margins = ", ".join(f"{words} {number:.3g}" for words, number in known if number is not None)
+    return f"{outcome.name}: open{f' ({margins})' if margins else ''}: {outcome.reason}"
 
 
 # `dokimos replay`: what happens at one point, exactly and in onnxruntime

@@ -115,7 +115,7 @@ def _shown(scored: ScoredEdition, as_json: bool) -> None:
 
 
 Place = Annotated[
-    Path | None, typer.Option("--database", help="The database's folder (default: in Dokimos' home).")
+    Path | None, typer.Option("--database", help="A folder or NAME.jsonl.gz (default: in Dokimos' home).")
 ]
 Suites = Annotated[list[str], typer.Argument(help="Benchmarks on this disk; several may be given.")]
 Sat = Annotated[bool, typer.Option("--sat", help="Only labels sat.")]
@@ -130,7 +130,7 @@ Benchmark = Annotated[str, typer.Option(help="The name of a benchmark that has t
 def add(
     suite: Suites,
     database: Place = None,
-    year: Annotated[int, typer.Option(help="The year of these benchmarks.")] = 0,
+    year: Annotated[int, typer.Option(help="The year of these benchmarks.", min=0, max=9999)] = 0,
 ) -> None:
     """Keep the labels of suites, with their proofs. Copies under other names are one record."""
     import dokimos

@@ -110,6 +110,7 @@ _OPTIONS = {
     "allow_code=False": "--no-code",
     "authors": "--author",
     "campaigns": "--campaign",
+    "constraints": "--feature",
     "include_unsat": "--all",
     "label_seconds": "--label",
     "suites": "--suite",

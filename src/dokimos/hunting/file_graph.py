@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -135,13 +136,14 @@ class FileGraph:
         return replace(self, nodes=tuple(reversed(nodes)), constants=constants)
 
     def folded(self) -> FileGraph:
-        """What depends on constants alone is a constant."""
+        """What depends on constants alone is a constant, if onnx evaluates that version of the operator."""
         constants, nodes = dict(self.constants), []
         for node in self.nodes:
             if all(name in constants or not name for name in node.inputs):
-                constants[node.output] = _computed(node, constants, self.opset)
-            else:
-                nodes.append(node)
+                with suppress(RuntimeError):
+                    constants[node.output] = _computed(node, constants, self.opset)
+                    continue
+            nodes.append(node)
         return replace(self, nodes=tuple(nodes), constants=constants).pruned()
 
     def unshared(self) -> FileGraph:

@@ -97,8 +97,8 @@ class HuntState:
         causes = [key for key, own in self.causes.items() if not own[0].wrong.startswith("crash")]
         crashes = len(self.causes) - len(causes)
         return (
-            f"{self.instances} instances drawn, {self.told} tests that bit, {self.wrong} wrong answers, "
-            f"{len(causes)} distinct causes, {crashes} distinct crashes, {self.cpu_seconds:.0f} CPU-s"
+            f"instances drawn: {self.instances}, tests that bit: {self.told}, wrong answers: {self.wrong}, "
+            f"distinct causes: {len(causes)}, distinct crashes: {crashes}, CPU-s: {self.cpu_seconds:.0f}"
         )
 
 

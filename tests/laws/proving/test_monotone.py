@@ -88,7 +88,7 @@ def test_what_cannot_be_asked_is_said() -> None:
         with pytest.raises(InputError, match=said):
             dokimos.monotone(model, data, asked)
     plain = HistGradientBoostingRegressor(max_iter=2).fit(frame[["income"]], frame.age)
-    with pytest.raises(InputError, match="no monotone constraints of it are known"):
+    with pytest.raises(InputError, match="no monotone constraints are known; say in `constraints`"):
         dokimos.monotone(plain, frame)
 
 

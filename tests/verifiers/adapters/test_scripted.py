@@ -12,7 +12,7 @@ import pytest
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.instance import Label
-from dokimos.verifiers.adapters.built_in import BEHAVIOURS, Scripted
+from dokimos.verifiers.adapters.built_in import Scripted
 from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, installed
 from dokimos.verifiers.execution.limits import Limits
@@ -51,12 +51,6 @@ def ask(
 
 def behave(folder: Path, behaviour: str, **entry: Any) -> Scripted:
     return Scripted(script(folder / "script.json", default={"behaviour": behaviour, **entry}))
-
-
-def test_every_behaviour_is_known_to_the_runner() -> None:
-    from dokimos.verifiers.runners import scripted_runner
-
-    assert tuple(scripted_runner.BEHAVIOURS) == BEHAVIOURS
 
 
 @pytest.mark.parametrize(

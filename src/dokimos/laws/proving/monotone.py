@@ -147,8 +147,7 @@ def decide_monotone(
     asked = constraints_of(source, list(features)) if constraints is None else dict(constraints)
     if not asked:
         raise InputError(
-            f"{name}: no monotone constraints of it are known; say what rises (1) or falls (-1), as "
-            '{"income": 1}.'
+            f"{name}: no monotone constraints are known; say in `constraints` what rises (1) or falls (-1)."
         )
     own, rows = loaded(domain), data_of(domain)
     assert rows is not None  # it is the data that was given
@@ -264,7 +263,7 @@ def score_models(model: Model, data: NDArray[Any]) -> Mapping[str, Model]:
     except DokimosError:
         raise
     except Exception as problem:
-        raise InputError(f"{model.name}: it fails on the data: {problem}.") from None
+        raise InputError(f"{model.name}: it fails on the data: {str(problem).rstrip('.')}.") from None
     table = shown.reshape(len(shown), -1)
     if table.dtype.kind not in "biuf":
         raise InputError(f"{model.name}: it gives no numbers that could rise or fall.")

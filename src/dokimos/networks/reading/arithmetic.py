@@ -89,7 +89,7 @@ def _sqrt(lowering: Lowering, call: OnnxCall) -> None:
 def _gelu(lowering: Lowering, call: OnnxCall) -> None:
     """x/2·(1 + erf(√½·x)), as the standard defines it; √½ is a power of a constant, so that it is exact."""
     if (form := call.text("approximate", "none")) != "none":
-        call.refuse(f"how it approximates ({form!r}) is left open by the standard; write it out.")
+        call.refuse(f"the approximation {form!r} is not read; write it out, or use the exact form.")
     half, one = (lowering.add_constant(call, np.array([x], dtype=lowering.dtype)) for x in (0.5, 1.0))
     root = lowering.emit(call, "Pow", [half], {"exponent": 0.5})
     share = lowering.emit(call, "Erf", [lowering.emit(call, "Mul", [call.inputs[0], root])])

@@ -30,11 +30,7 @@ class Reference(Verifier):
     #: Branch and bound over phases; each case closed by multipliers of a linear relaxation.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     can_stay_warm = True
-    limitations: ClassVar[str] = "anything but affine operators and ReLU; large networks"
-    unread_operators = (
-        "AveragePool BatchNormalization Clip Cos Div Exp Floor GlobalAveragePool LeakyRelu "
-        "Max MaxPool Min Mul Pow ReduceMean ReduceSum Sigmoid Sign Sin Softmax Tanh"
-    )
+    limitations: ClassVar[str] = "operators that Dokimos does not read; slow on large networks"
 
     def version(self) -> str | None:
         """The version of Dokimos."""
@@ -119,23 +115,6 @@ class Planted(PlacedVerifier):
 
 
 _RUNNER = RUNNERS / "scripted_runner.py"
-
-BEHAVIOURS = (
-    "right",
-    "wrong",
-    "slow",
-    "busy",
-    "crash",
-    "hang",
-    "flood",
-    "memory",
-    "bogus-witness",
-    "outside-witness",
-    "no-witness",
-    "garbage",
-    "partial",
-    "says",
-)
 
 
 class Scripted(Verifier):
