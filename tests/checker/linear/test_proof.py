@@ -189,6 +189,23 @@ def test_the_rounding_of_float32_counts() -> None:
     assert 0 < close.real <= Fraction(1, 10**7)
 
 
+def test_what_holds_for_all_noise_holds_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the reals other lines are the usual ones, and may prove less; if both fail, the proof does."""
+    data = {"tree": [0, -1, 0, -1, -1], "refined": [1], "again": [1]}
+    margin = proof.BoundedQuestion.margin
+
+    def none_over_the_reals(asked: proof.BoundedQuestion) -> Fraction:
+        if asked._ulps is None:
+            raise InvalidProof("a leaf's bound is not above 0")
+        return margin(asked)
+
+    alone = proven(data)
+    monkeypatch.setattr(proof.BoundedQuestion, "margin", none_over_the_reals)
+    assert proven(data) == Proven(real=alone.float32 or Fraction(0), float32=alone.float32)
+    with pytest.raises(InvalidProof, match="not above 0"):
+        proven(data, "(<= Y_0 0.625)")
+
+
 def test_in_a_network_without_nodes_inputs_and_outputs_count_together() -> None:
     """Y − 3X <= −3/2 holds at X = Y = 1."""
     kind = helper.make_tensor_value_info("X", TensorProto.FLOAT, [1, 1])

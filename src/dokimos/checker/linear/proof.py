@@ -61,8 +61,9 @@ class LinearProof(CertificateKind):
 
     The network with the rounding of float32 as noise comes first: what holds for all noise holds without
     noise, so that one pass proves both. If that fails, or leaves are few, the network over the reals is
-    bounded for itself, which gives a larger margin. Where outward floats leave a leaf's slack at 0 or just
-    below, the same walk in exact rationals decides (see `RationalWalk`), as far as it is short.
+    bounded for itself, which mostly gives a larger margin; where it gives none, the one for all noise
+    stands. Where outward floats leave a leaf's slack at 0 or just below, the same walk in exact rationals
+    decides (see `RationalWalk`), as far as it is short.
     """
 
     name: ClassVar[str] = "linear"
@@ -93,7 +94,14 @@ class LinearProof(CertificateKind):
 
         both = problem.in_float32(lambda: margin(problem.ulps))
         few = sum(data.tree.count(LEAF) for data in given) <= FEW_LEAVES or any(data.own for data in given)
-        return Proven(real=margin(None) if both is None or few else both, float32=both)
+        if both is not None and not few:
+            return Proven(real=both, float32=both)
+        try:
+            return Proven(real=margin(None), float32=both)
+        except InvalidProof:  # the usual lines are others where intervals are
+            if both is None:
+                raise
+            return Proven(real=both, float32=both)
 
 
 class BoundedQuestion:
