@@ -52,7 +52,7 @@ UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215
 #: The same of what the label of a quantised network needs.
 QUANTISATION = "dokimos.networks.reading.quantisation"
-MOST_LINES_FOR_QUANTISATION = 175
+MOST_LINES_FOR_QUANTISATION = 169
 #: What looks for proofs or violations of laws; nothing that checks one may import it.
 SEARCH_FOR_LAWS = (
     "torch",

@@ -70,6 +70,12 @@ def _zero(lowering: Lowering, call: OnnxCall, position: int, source: str, axis: 
     return np.zeros((), np.uint8) if zero is None else zero
 
 
+def _own_zero(lowering: Lowering, call: OnnxCall, position: int, source: str, axis: int) -> Array:
+    """The zero point; 0 of the tensor's own type if it is left out."""
+    given = _parameter(lowering, call, position, source, axis)
+    return np.zeros((), lowering.kind(source)) if given is None else given
+
+
 def _known(lowering: Lowering, call: OnnxCall, array: Array) -> str:
     return lowering.add_constant(call, np.asarray(array, dtype=np.float32))
 
@@ -113,7 +119,7 @@ def _dequantize(lowering: Lowering, call: OnnxCall) -> None:
     if call.integer("block_size", 0) or call.integer("output_dtype", 0) not in (0, onnx.TensorProto.FLOAT):
         call.refuse("only scales for a tensor or an axis are supported, and a result of float32.")
     kind = lowering.kind(source)
-    zero = _zero(lowering, call, 2, source, axis) if call.input(2) else np.zeros((), kind)
+    zero = _own_zero(lowering, call, 2, source, axis)
     if kind not in (*_KINDS, np.int32) or zero.dtype != kind:
         call.refuse(f"it takes {kind} with a zero point of {zero.dtype}.")
     if call.input(2) and zero.shape != scale.shape:
@@ -151,13 +157,16 @@ def _requantised(
     _quantised(lowering, call, total, zero)
 
 
-def _product(lowering: Lowering, call: OnnxCall, x: str, zero: Array, weights: Array) -> str:
-    """The exact sums of a product of matrices."""
+def _operands(lowering: Lowering, call: OnnxCall, x: str, zero: Array, weights: Array) -> list[str]:
+    """Bytes less their zero point, and weights that are so already, as numbers."""
     if lowering.kind(x) not in _BYTES or zero.dtype != lowering.kind(x) or zero.ndim:
         call.refuse("its first input must be bytes, with one zero point of their type.")
-    return lowering.emit(
-        call, "MatMul", [_shifted(lowering, call, x, zero), _known(lowering, call, weights)]
-    )
+    return [_shifted(lowering, call, x, zero), _known(lowering, call, weights)]
+
+
+def _product(lowering: Lowering, call: OnnxCall, x: str, zero: Array, weights: Array) -> str:
+    """The exact sums of a product of matrices."""
+    return lowering.emit(call, "MatMul", _operands(lowering, call, x, zero, weights))
 
 
 def _terms(lowering: Lowering, x: str) -> int:
@@ -178,10 +187,7 @@ def _qlinear_matmul(lowering: Lowering, call: OnnxCall) -> None:
 
 def _matmul_integer(lowering: Lowering, call: OnnxCall) -> None:
     x, w = call.inputs[:2]
-    zeros = [
-        _zero(lowering, call, k, source, -1) if call.input(k) else np.zeros((), lowering.kind(source))
-        for k, source in ((2, x), (3, w))
-    ]
+    zeros = [_own_zero(lowering, call, k, source, -1) for k, source in ((2, x), (3, w))]
     weights = _weights(lowering, call, 1, zeros[1], _terms(lowering, x))
     total = _product(lowering, call, x, zeros[0], weights)
     lowering.alias(call.outputs[0], total)
@@ -192,9 +198,7 @@ def _convolved(
     lowering: Lowering, call: OnnxCall, x: str, zero: Array, weights: Array, bias: Array | None
 ) -> str:
     """The exact sums of a convolution; what is outside the input is its zero point."""
-    if lowering.kind(x) not in _BYTES or zero.dtype != lowering.kind(x) or zero.ndim:
-        call.refuse("its first input must be bytes, with one zero point of their type.")
-    names = [_shifted(lowering, call, x, zero), _known(lowering, call, weights)]
+    names = _operands(lowering, call, x, zero, weights)
     if bias is not None:
         names.append(_known(lowering, call, bias))
     output = lowering.new_name(call.outputs[0])
@@ -219,10 +223,7 @@ def _qlinear_conv(lowering: Lowering, call: OnnxCall) -> None:
 
 def _conv_integer(lowering: Lowering, call: OnnxCall) -> None:
     x, w = call.inputs[:2]
-    zeros = [
-        _zero(lowering, call, k, source, 0) if call.input(k) else np.zeros((), lowering.kind(source))
-        for k, source in ((2, x), (3, w))
-    ]
+    zeros = [_own_zero(lowering, call, k, source, 0) for k, source in ((2, x), (3, w))]
     weights = _weights(lowering, call, 1, zeros[1], int(np.prod(lowering.shape(w)[1:])))
     total = _convolved(lowering, call, x, zeros[0], weights, None)
     lowering.alias(call.outputs[0], total)
