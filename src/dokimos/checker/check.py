@@ -107,9 +107,9 @@ def _applied(problem: Problem, proof: Callable[[], T]) -> T:
 def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> Proven:
     """Prove the label again from the files, and every claim of `truth` with it, by one of `kinds`.
 
-    What is returned are the margins over the reals and in float32. Raises InvalidProof if the files are not
-    the ones that the truth is about, if a proof does not go through, or if a claim says more than is
-    proven.
+    What is returned are margins of the label over the reals and in float32. Raises InvalidProof if the
+    files are not the ones that the truth is about, if a proof does not go through, or if a claim says more
+    than is proven.
     """
     for what, stated, found in (
         ("network", truth.network_sha256, instance.network_sha256),
@@ -135,15 +135,21 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
     _require(truth, Semantics.REAL, proven.real)
     if beside is not None:
         _require(truth, beside, proven.floats)
-    for semantics in claimed:
-        if semantics is not beside:
-            _require(truth, semantics, _margin_alone(instance, truth, semantics, kinds))
+    alone = {s: _margin_alone(instance, truth, s, kinds) for s in claimed if s is not beside}
+    for semantics, margin in alone.items():
+        _require(truth, semantics, margin)
     if truth.claim(Semantics.INTEGER).proven:
         is_quantised = read_onnx(instance.network_file, name=f"{instance.name}.onnx").is_quantised
         _require(truth, Semantics.INTEGER, proven.real if is_quantised else None)
     if not real.proven or any(truth.claim(s).own for s in (Semantics.REAL, Semantics.INTEGER)):
         raise InvalidProof("the label is not claimed for the reals")
-    return proven if beside in (None, Semantics.FLOAT32) else Proven(proven.real, None)
+    if beside in (None, Semantics.FLOAT32) and Semantics.FLOAT32 not in alone:
+        return proven
+    single = truth.under(Semantics.FLOAT32)
+    margin = alone.get(Semantics.FLOAT32)
+    if single is None or margin is None or single.label is not truth.label:
+        return Proven(proven.real, None)
+    return Proven(proven.real, min(margin, proven.real))
 
 
 def _margin_alone(

@@ -89,6 +89,8 @@ def _outputs(problem: Problem, box: Box) -> tuple[Box, Enclosure]:
     network, way = problem.network, Rounding(problem.form, problem.order)
     # The input of a network of 16 bits may be of float32, and cast to its type.
     inside = way.inside(box) if network.dtype == np.float32 else box
+    for group in network.beside:
+        raise InvalidProof(f"runs are not followed through operators of {group}")
     if any(node.op in _ROUNDED and "#" in node.output for node in network.nodes):
         raise InvalidProof("a node of the file is read as several roundings")
     ends = (_array(end, network.input_shape) for end in (inside.lower, inside.upper))

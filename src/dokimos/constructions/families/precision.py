@@ -51,6 +51,12 @@ def _both(
     return robust, twin
 
 
+def _drawn_box(rng: np.random.Generator, least: Fraction, inputs: int) -> Box:
+    """A narrow box of positive numbers: its ends and its middle are of every type."""
+    lower = tuple(least * (1 + Fraction(int(k), 64)) for k in rng.integers(0, 16, size=inputs))
+    return Box(lower, tuple(x + least / 32 for x in lower))
+
+
 def _weighted(sketch: Sketch, gate: Gate, parts: Sequence[str], weights: Sequence[float]) -> bytes:
     row = sketch("Concat", *parts, axis=1)
     total = sketch("Gemm", row, sketch.weight([weights]), sketch.weight([0.0]), transB=1)
@@ -62,7 +68,7 @@ class Knobs:
     """The knobs of precision."""
 
     float32: str = choice(
-        DIFFERS, "the answer in float32, compared with the reals", options=(AGREES, DIFFERS)
+        AGREES, "the answer in float32, compared with the reals", options=(AGREES, DIFFERS)
     )
     float16: str = choice(
         DIFFERS, "the answer in float16, compared with the reals", options=(AGREES, DIFFERS)
@@ -94,7 +100,7 @@ class Precision(Construction[Knobs]):
         weights = np.array([a, sizes[2] - a - c, c])
         gate = draw_gate(rng, Fraction(1))
         # So narrow that the parts, each at an end of its own, leave the sign of the sum.
-        inner = Box((Fraction(1, 2),) * 2, (Fraction(1, 2) + Fraction(1, 64),) * 2)
+        inner = _drawn_box(rng, Fraction(1, 2), 2)
         networks = [self._network(knobs.way, gate, sign * weights) for sign in (-1, 1)]
         signs = {
             Semantics.FLOAT32: single,
@@ -126,7 +132,7 @@ class OrdersKnobs:
     """The knobs of orders."""
 
     order: str = choice("forward", "which order gives what the reals do", options=("forward", "backward"))
-    other: str = choice(DIFFERS, "the answer of the other order", options=(AGREES, DIFFERS))
+    other: str = choice(AGREES, "the answer of the other order", options=(AGREES, DIFFERS))
 
 
 class Orders(Construction[OrdersKnobs]):
@@ -149,7 +155,7 @@ class Orders(Construction[OrdersKnobs]):
         sizes = rng.choice(SIZES, size=2, replace=False)
         weights = np.array([other * sizes[0], sizes[1] - other * sizes[0]])
         gate = draw_gate(rng, Fraction(1))
-        inner = Box((Fraction(1, 16),) * self.inputs, (Fraction(9, 128),) * self.inputs)
+        inner = _drawn_box(rng, Fraction(1, 16), self.inputs)
         networks = [self._network(knobs.order, gate, sign * weights) for sign in (-1, 1)]
         orders = [Semantics.FORWARD, Semantics.BACKWARD]
         kept, lost = orders if knobs.order == "forward" else orders[::-1]
