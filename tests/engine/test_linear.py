@@ -102,6 +102,20 @@ def test_every_kind_of_operator_is_decided(node: tuple[object, ...], unsafe: str
     assert LinearProof().prove(Problem(network, asked), found.data).real > 0
 
 
+@pytest.mark.parametrize(("bound", "is_proven"), [("0.4" + 19 * "9", True), ("0.5", False)])
+def test_what_holds_by_less_than_floats_show_is_shown_exactly(bound: str, is_proven: bool) -> None:
+    """|x| + ½ <= b, which is false by ½ − b, over the reals."""
+    weights = {"w": np.array([[1.0, -1.0]]), "one": np.ones((2, 1)), "half": np.array([0.5])}
+    nodes = [("MatMul", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "one"], "s")]
+    read = read_onnx(model([*nodes, ("Add", ["s", "half"], "Y")], weights, [1, 1], [1, 1]))
+    asked = read_vnnlib(question([(-1, 1)], 1, f"(<= Y_0 {bound})"), file="q")
+    found = LinearSearch(read, asked, SearchEffort(most_steps=400)).run()
+    assert (found.data is not None) is is_proven
+    if found.data is not None:
+        proven = LinearProof().prove(Problem(read, asked), found.data)
+        assert proven.real == Fraction(1, 10**20) and proven.float32 is None
+
+
 def test_time_ends_a_search_and_what_is_left_is_said() -> None:
     small = SmallReluNetwork.draw(np.random.default_rng(3), sizes=(2, 8, 8, 2))
     lifted = small.lifted(Fraction(1, 1024) - small.grid_minimum())
