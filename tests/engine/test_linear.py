@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 import pytest
@@ -124,6 +125,16 @@ def test_time_ends_a_search_and_what_is_left_is_said() -> None:
     found = LinearSearch(network, asked, SearchEffort(0.0)).run()
     assert found.data is None and not found.settled
     assert "did not finish in time" in found.reason and found.bound < 0
+
+
+def test_time_ends_the_bounds_of_the_whole_box_too() -> None:
+    small = SmallReluNetwork.draw(np.random.default_rng(3), sizes=(2, 8, 8, 8, 8, 8, 2))
+    network = read_onnx(small.instance().network_file)
+    asked = first_class_loses(ball([Fraction(0)] * 2, small.radius), 2)
+    seconds = count()
+    found = LinearSearch(network, asked, SearchEffort(4.0, clock=lambda: float(next(seconds)))).run()
+    assert "did not finish in time" in found.reason and found.bound == -np.inf
+    assert next(seconds) < 10
 
 
 def formula(clauses: Sequence[tuple[int, ...]], variables: int) -> tuple[Network, Property]:

@@ -28,7 +28,7 @@ from tests.checker.files import question
 from tests.checker.small_networks import SmallReluNetwork
 
 MODES = {"inputs": 12, "units": 0}
-LOOKS = {"inputs": 12, "units": 75}
+LOOKS = {"inputs": 25, "units": 110}
 
 
 @cache
