@@ -56,7 +56,7 @@ def oath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         group=ALL_CERTIFICATES.group,
         expects=ALL_CERTIFICATES._expects,
     )
-    monkeypatch.setattr("dokimos.engine.plugin_kinds.ALL_CERTIFICATES", fresh)
+    monkeypatch.setattr("dokimos.engine.outcome.ALL_CERTIFICATES", fresh)
 
 
 def sworn() -> tuple[Instance, Truth]:
