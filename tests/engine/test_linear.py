@@ -114,7 +114,7 @@ def test_what_holds_by_less_than_floats_show_is_shown_exactly(bound: str, is_pro
     assert (found.data is not None) is is_proven
     if found.data is not None:
         proven = LinearProof().prove(Problem(read, asked), found.data)
-        assert proven.real == Fraction(1, 10**20) and proven.float32 is None
+        assert proven.real == Fraction(1, 10**20) and proven.floats is None
 
 
 def test_time_ends_a_search_and_what_is_left_is_said() -> None:

@@ -395,8 +395,8 @@ class BoundedNetwork:
         """For each region and row a lower bound of Σ row·tensor, over the region and all noise.
 
         `rows` has for tensors by name arrays [regions or 1, rows, *shape]; the result is [regions, rows].
-        With `near`, the walk ends at the units that it meets, and takes their facts. `planes` keeps lines for
-        further walks with the same regions and choices.
+        With `near`, the walk ends at the units that it meets, and takes their facts. Lines are kept in
+        `planes`, for further walks with the same regions and choices.
 
         Theorem. Let g = Σ_t λ_t·t + c. Going back, step by step: an affine step t = Σ A_s·v_s + b + n
         gives λ·t = Σ (A_sᵀλ)·v_s + λ·b + λ·n, and λ·n >= −|λ|·noise. A unit t = f(e) + n, with e in an
