@@ -313,11 +313,6 @@ def added_up(folder: Path, scoring: Scoring) -> list[Score]:
     return list(scores(judgements))
 
 
-def _logged(said: Mapping[str, WitnessClass], run: RunRecord) -> ClassifiedWitness | None:
-    kind = said.get(run.verifier) if run.answer is Answer.SAT else None
-    return None if kind is None else ClassifiedWitness(kind, "by the log")
-
-
 def _category(table: ResultsTable, scoring: Scoring) -> str:
     """The name of a category in the organisers' tables, which has its year in some."""
     full = f"{table.year}_{table.category}".lstrip("_")
