@@ -156,10 +156,10 @@ def again(
             for one in scores(audited[year])
             if one.rules == scoring.rules and one.suite in whole
             for named in (f"{year}_{one.suite}", one.suite)
-            if _plain(named) in known
+            if plain(named) in known
         ]
-        replayed = {_plain(one.suite) for one in own}
-        rest = [one for one in added if _plain(one.suite) not in replayed]
+        replayed = {plain(one.suite) for one in own}
+        rest = [one for one in added if plain(one.suite) not in replayed]
         yield "by replay", _by_name(scoring, own), _totals(scoring, [*own, *rest])
 
 
@@ -167,7 +167,7 @@ def _totals(scoring: Scoring, found: Iterable[Score]) -> dict[str, float]:
     """The sums of what the scored categories are worth to each tool."""
     sums: dict[str, float] = {}
     for one in found:
-        if _plain(one.suite) not in map(_plain, scoring.unscored):
+        if plain(one.suite) not in map(plain, scoring.unscored):
             tool = _tool(scoring, one.verifier)
             sums[tool] = sums.get(tool, 0.0) + one.worth
     return sums
@@ -185,7 +185,7 @@ def _whole(folder: Path, judgements: Sequence[Judgement]) -> set[str]:
 
 
 def _by_name(scoring: Scoring, found: Iterable[Score]) -> dict[tuple[str, str], int]:
-    return {(_plain(one.suite), _tool(scoring, one.verifier)): one.points for one in found}
+    return {(plain(one.suite), _tool(scoring, one.verifier)): one.points for one in found}
 
 
 def _audited(folders: Iterable[Path]) -> dict[int, tuple[Judgement, ...]]:
@@ -217,9 +217,8 @@ def scorings(folder: Path) -> Iterator[Scoring]:
             f"vnncomp{year}", ("cifar2020",), skipped, scores=said.points, totals=said.totals, classes={}
         )
         return
-    for place in sorted(folder.glob("SCORING*")):
-        rules = next(n for n in RULE_SETS if RULE_SETS[n].year == year and _word(place) in n)
-        settings = _settings(place / "settings.py")
+    for place, rules in scoring_folders(folder):
+        settings = settings_of(place)
         log = place / "results.txt"
         scored, other, total = (
             _Tables.of(place / "latex" / f"{name}.tex") for name in ("scored", "unscored", "total")
@@ -238,13 +237,18 @@ def scorings(folder: Path) -> Iterator[Scoring]:
         )
 
 
-def _word(place: Path) -> str:
-    """What tells two scorings of one year apart: `small` and `zero` of SCORING-SMALL-TOL and -ZERO-TOL."""
-    return [*place.name.lower().split("-"), ""][1]
+def scoring_folders(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The folders in which the organisers scored, each with the name of its rule set."""
+    year = results_year(folder, find_results(folder))
+    for place in sorted(folder.glob("SCORING*")):
+        # `small` and `zero` of SCORING-SMALL-TOL and -ZERO-TOL tell two scorings of one year apart.
+        word = [*place.name.lower().split("-"), ""][1]
+        yield place, next(n for n in RULE_SETS if RULE_SETS[n].year == year and word in n)
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    """The constants in the organisers' settings, which are read and never run."""
+def settings_of(place: Path) -> dict[str, Any]:
+    """The constants in the organisers' settings in one of these folders, which are read and never run."""
+    path = place / "settings.py"
     found: dict[str, Any] = {}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -282,9 +286,9 @@ class _Tables:
             elif line.startswith("\\textbf{\\#"):
                 columns = re.findall(r"\\textbf\{([^}]*)\}", line)
             elif category == "all" and len(cells) == 3 and cells[0].isdigit():
-                found.totals[_plain(cells[1])] = float(cells[2])
+                found.totals[plain(cells[1])] = float(cells[2])
             elif category and len(cells) > 5 and cells[0].isdigit():
-                row, key = dict(zip(columns, cells, strict=True)), (_plain(category), _plain(cells[1]))
+                row, key = dict(zip(columns, cells, strict=True)), (plain(category), plain(cells[1]))
                 found.points[key] = int(row.get("Points") or row["Score"])
                 found.penalties[key] = int(row.get("Penalty", 0))
         return found
@@ -305,15 +309,15 @@ def _classes(log: str) -> dict[tuple[str, int], dict[str, WitnessClass]]:
     return found
 
 
-def _plain(name: str) -> str:
-    """A name in letters and digits, with the Greek letters of one tool as their first ones."""
+def plain(name: str) -> str:
+    """A name in letters and digits only, with the Greek letters of one tool as their first ones."""
     for greek in ("alpha", "beta"):
         name = name.replace(greek, greek[0])
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _tool(scoring: Scoring, name: str) -> str:
-    return _plain(scoring.names.get(name, name))
+    return plain(scoring.names.get(name, name))
 
 
 # The same from answers, times and classes
@@ -366,7 +370,7 @@ def _penalised(scoring: Scoring, judgements: Iterable[Judgement]) -> Iterator[Ju
     """Without a log: as many right answers made wrong as the tables count penalties, no matter which."""
     left = Counter({} if scoring.classes is not None else scoring.penalties)
     for one in judgements:
-        key = _plain(one.record.suite), _tool(scoring, one.record.verifier)
+        key = plain(one.record.suite), _tool(scoring, one.record.verifier)
         if left[key] and one.marks[0].standing is Standing.CORRECT:
             left[key] -= 1
             wrong = RULE_SETS[scoring.rules].mark(Standing.INCORRECT, "by the number of penalties")
@@ -377,7 +381,7 @@ def _penalised(scoring: Scoring, judgements: Iterable[Judgement]) -> Iterator[Ju
 def _category(table: ResultsTable, scoring: Scoring) -> str:
     """The name of a category in the organisers' tables, which has its year in some."""
     full = f"{table.year}_{table.category}".lstrip("_")
-    return full if _plain(full) in {category for category, _ in scoring.scores} else table.category
+    return full if plain(full) in {category for category, _ in scoring.scores} else table.category
 
 
 def _records(table: ResultsTable, category: str, dropped: tuple[str, str]) -> Iterator[RunRecord]:

@@ -171,7 +171,8 @@ def test_a_box_in_which_nothing_varies_is_found(tmp_path: Path) -> None:
 def test_operators_that_an_installed_verifier_does_not_read_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_rules, "unread_by_installed", lambda: {"narrow 1.0": frozenset({"Tanh", "Sin"})})
+    installed = {"narrow 1.0": frozenset({"Tanh", "Sin"})}
+    monkeypatch.setattr(file_rules, "unread_by_installed", lambda: installed)
     folder = benchmark(tmp_path, DECLARED + BOX + HARD)
     assert "unread-operators" not in found(folder)
     (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"Relu", b"Tanh"))
