@@ -288,6 +288,24 @@ def test_answers_that_are_all_the_same_are_one_sided() -> None:
     assert rules([Answer.UNSAT] * 8 + [Answer.SAT]) == []
 
 
+def test_a_benchmark_whose_instances_are_all_easily_sat_is_one_sided(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path, DECLARED + BOX + "(assert (>= Y_0 0.5))\n")
+    for k in range(8):
+        text = DECLARED + BOX + f"(assert (>= Y_0 0.{k}5))\n"
+        (folder / "vnnlib" / f"p{k}.vnnlib").write_text(text)
+    rows = [f"onnx/n.onnx,vnnlib/p{k}.vnnlib,60" for k in range(8)]
+    (folder / "instances.csv").write_text("\n".join(rows[:7]))
+    assert "one-sided" not in found(folder), "seven may be so by chance"
+    (folder / "instances.csv").write_text("\n".join(rows))
+    one = found(folder)["one-sided"]
+    assert (one.file, one.reason) == (
+        str(folder / "instances.csv"),
+        "all 8 instances are sat, each of them easily so",
+    )
+    (folder / "vnnlib" / "p3.vnnlib").write_text(DECLARED + BOX + "(assert (>= Y_0 2.5))\n")
+    assert "one-sided" not in found(folder)
+
+
 def test_an_instance_that_is_sat_in_floats_only_depends_on_the_runtime() -> None:
     def judged(verifier: str, *, exactly: bool) -> Judgement:
         run = replace(record("i", Answer.SAT, verifier=verifier), witness=(Fraction(1),))

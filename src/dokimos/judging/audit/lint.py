@@ -168,6 +168,8 @@ def lint_benchmark(
     found = [one for rule in BENCHMARK_RULES for one in _findings(rule, table, place)]
     tasks = list(_tasks(table))
     by_task = dict(_kept_or_linted(table, tasks, jobs, linted))
+    whole = [by_task[k] for k, task in enumerate(tasks) if task.together]
+    found += _findings(instance_rules.ALL_SETTLED, whole, place)
     return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
 
 
