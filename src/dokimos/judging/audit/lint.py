@@ -155,8 +155,8 @@ def lint_benchmark(
 ) -> tuple[LintFinding, ...]:
     """What the rules find in a benchmark, in the order of its table.
 
-    Whatever is missing or unreadable is a finding; the other files are examined. If it is interrupted, the
-    same call goes on where it stopped.
+    Whatever is missing or unreadable is a finding; the other files are examined. What an earlier
+    call found in the same files is kept.
     """
     try:
         table = read_table(folder)
