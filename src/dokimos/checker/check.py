@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from typing import TypeVar
 
 from dokimos.checker.base import FLOATS, CertificateKind, NoData, Problem, Proven, read_data
 from dokimos.checker.kinds import CERTIFICATES
-from dokimos.checker.proofs.runs import RUNS, margin_of_runs
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -26,6 +26,8 @@ from dokimos.suites.vnnlib.model import Point, require_fit
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
 T = TypeVar("T")
+#: The kind of proof of what holds in all runs of floats. Only who claims that needs its module.
+RUNS, _RUNS = "runs", "dokimos.checker.proofs.runs"
 
 
 def prove(
@@ -78,7 +80,8 @@ def prove_in_floats(
         return found.floats
     problem = _problem(instance, own.witness, ulps, semantics, asked)
     read_data(own.certificate.data, NoData)
-    return _applied(problem, lambda: margin_of_runs(problem, own.label))
+    margin: Fraction = _applied(problem, lambda: import_module(_RUNS).margin_of_runs(problem, own.label))
+    return margin
 
 
 def _problem(

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dokimos.checker import check, prove
 from dokimos.checker.base import FLOATS
-from dokimos.checker.check import prove_in_floats
-from dokimos.checker.proofs.runs import RUNS, Rounding
+from dokimos.checker.check import RUNS, prove_in_floats
+from dokimos.checker.proofs.runs import Rounding
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.engine.runtimes.cross_check import cross_check

@@ -41,8 +41,6 @@ from dokimos.suites.instance import Label, Order
 from dokimos.suites.vnnlib.model import Box, Linear
 from dokimos.suites.vnnlib.violation import violation_of
 
-#: The kind that a claim names if this proves it.
-RUNS = "runs"
 #: Sums of so many terms are followed through all their orders.
 MOST_TERMS = 7
 #: Operators whose results are rounded. What lowering writes beside the file's tensors is named with "#".

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dokimos.checker.check import RUNS
 from dokimos.checker.linear.cover import LEAF
-from dokimos.checker.proofs.runs import RUNS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Draft, choice, siblings
 from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
