@@ -184,3 +184,18 @@ def test_the_threshold_of_a_proof_follows_too() -> None:
         labelled = PROVER.proven(followed)
         assert labelled is not None and labelled.truth is not None
         check(labelled.instance, labelled.truth)
+
+
+def test_the_node_whose_bounds_are_wrong_is_a_cause() -> None:
+    asker = InProcess("attacking-relu-intercept")
+    start = hinge(2)
+    labelled = PROVER.proven(start)
+    assert labelled is not None
+    record = asker.ask(labelled)
+    assert record.answer is Answer.UNSAT
+    excluded = asker.excluded(labelled, record)
+    assert excluded is not None and excluded.lower > excluded.value
+    cause = cause_of(start, UNSAT, asker, PROVER, Fraction(1), node=excluded.operator)
+    assert cause.node in {node.op for node in start.graph.nodes}
+    assert cause.node in replace(cause, needed=()).key
+    assert asker.excluded(labelled, replace(record, answer=Answer.SAT)) is None

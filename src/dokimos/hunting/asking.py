@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.campaigns.campaign import alone_in, tool_of, work_folder
-from dokimos.campaigns.job import JobTask, log_path, perform
+from dokimos.campaigns.job import JobTask, bounds_path, log_path, perform
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
+from dokimos.core.errors import DokimosError
 from dokimos.core.files import write_whole
 from dokimos.core.paths import contained
 from dokimos.judging.judge import judge
+from dokimos.judging.node_bounds import Ends, ExcludedValue, first_excluded, read_bounds
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.suite_files import files_of
-from dokimos.verifiers.base import Verifier, log_tail
+from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.execution.warm_worker import WarmWorkers
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.e+-]*|/[^\s'\":,]+")
@@ -109,9 +111,21 @@ class Asker:
         known = self._limits.cpu_seconds
         self._limits = replace(self._limits, cpu_seconds=seconds if known is None else min(known, seconds))
 
-    def log_of(self, record: RunRecord) -> str:
-        """The end of what the tool printed, where it is kept."""
-        return log_tail(log_path(self._folder, record.job))
+    def excluded(self, labelled: LabelledInstance, record: RunRecord) -> ExcludedValue | None:
+        """The first number at the witness that the tool's own bounds exclude, if it wrote them."""
+        witness = None if labelled.truth is None else labelled.truth.witness
+        if record.answer is not Answer.UNSAT or witness is None:
+            return None
+        try:
+            bounds = self.bounds_of(labelled, record)
+            return first_excluded(labelled.instance.network_file, witness, bounds) if bounds else None
+        except DokimosError:
+            return None
+
+    def bounds_of(self, labelled: LabelledInstance, record: RunRecord) -> Mapping[str, Ends]:
+        """What the tool wrote about tensors with this answer; nothing if it writes no bounds."""
+        path = bounds_path(self._folder, record.job)
+        return read_bounds(path) if path.exists() else {}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
 from dokimos.hunting.causes import cause_of
 from dokimos.hunting.reduction import Reducer, ReductionStep
 from dokimos.hunting.specimen import LEAST_MARGIN, LabelProver, margin_of, specimen_of
-from dokimos.hunting.write_up import Reduced, ask_by_itself, exact_values, write_files, write_issue
+from dokimos.hunting.write_up import (
+    FindingForm,
+    Reduced,
+    ask_by_itself,
+    exact_values,
+    write_files,
+    write_issue,
+)
 from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
 from dokimos.verifiers.base import Verifier
 
@@ -63,13 +70,15 @@ def reduce_one(
     settings: RunSettings,
     wanted: Wrong | None = None,
     origin: str = "",
+    earlier: FindingForm | None = None,
     most_seconds: float = inf,
     seen: Callable[[ReductionStep], None] = lambda _: None,
 ) -> Reduced:
     """Make the wrong answer as small as it gets, and write it to `folder`.
 
     What was asked is kept there: the same call continues. After `most_seconds` of CPU time it is as small
-    as it is. Raises NotWrong if the answer is not wrong (in the way that is `wanted`), warm or cold.
+    as it is. `earlier` is the finding that this goes on from. Raises NotWrong if the answer is not wrong
+    (in the way that is `wanted`), warm or cold.
     """
     asker = Asker(verifier.warm() or verifier, settings, folder / ASKED)
     start = LabelledInstance(instance, truth)
@@ -86,7 +95,8 @@ def reduce_one(
         prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
         small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
         labelled = _proven_again(small.instance, prover.proven(small), wrong)
-        cause = cause_of(small, wrong, asker, prover, least)
+        excluded = asker.excluded(labelled, asker.ask(labelled))
+        cause = cause_of(small, wrong, asker, prover, least, node=excluded.operator if excluded else "")
         cpu_seconds, asked = asker.cpu_seconds, asker.asked
     cold = Asker(verifier, settings, folder / f"{ASKED}-cold")
     with cold.open():
@@ -98,13 +108,14 @@ def reduce_one(
     reduced = Reduced(
         specimen=small,
         labelled=labelled,
-        cause=replace(cause, tool=cause.tool),
+        cause=cause,
         margin=Fraction(0) if labelled.truth is None else margin_of(labelled.truth),
         cold=again,
-        before=specimen.numbers,
-        asked=asked + 1,
-        cpu_seconds=cpu_seconds + again.cpu_seconds,
-        origin=origin or instance.name,
+        before=earlier.before if earlier else specimen.numbers,
+        asked=asked + 1 + (earlier.asked if earlier else 0),
+        cpu_seconds=cpu_seconds + again.cpu_seconds + (earlier.cpu_seconds if earlier else 0.0),
+        origin=earlier.origin if earlier else origin or instance.name,
+        excluded=excluded.in_words if excluded else "",
         **exact_values(labelled),
     )
     write_files(folder, reduced, verifier, settings)

@@ -18,7 +18,7 @@ from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.core.errors import DokimosError
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.hunting.file_graph import FileGraph, NoChange, Values, read_graph
-from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.random_networks import RANDOM, joined
 from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.entry import SuiteEntry
@@ -26,8 +26,11 @@ from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
 
-#: Prefixes of kinds of draws that are no families.
-RANDOM_NETWORK, MUTATION = "random", "mutated"
+#: Prefixes of kinds of draws that are no families, and how two networks become one.
+RANDOM_NETWORK, MUTATION, COMPOSED = "random", "mutated", "composed"
+_WAYS = ("into", "beside", "around")
+#: A network of a family that is a part of another one has at most so many bytes.
+_PART_BYTES = 8192
 #: Families that draw too slowly for a hunt.
 _SLOW = frozenset(("transformer", "contractive-cnn", "residual", "parity-lock"))
 #: Margins are at least this, and about that share of the range of an output.
@@ -39,7 +42,8 @@ ERRORS = (DokimosError, NoChange, Undecided, ValueError, OverflowError, IndexErr
 
 @dataclass(frozen=True, order=True)
 class DrawKind:
-    """What may be drawn: a family in one of its shapes, a random network, or a mutation of the user's."""
+    """What may be drawn: a family in a shape, a random network, two networks as one, or a mutation of the
+    user's."""
 
     family: str
     shape: str = ""
@@ -53,6 +57,7 @@ class DrawKind:
 def kinds(given: Sequence[SuiteEntry] = ()) -> tuple[DrawKind, ...]:
     """All kinds of draws."""
     found = [DrawKind(RANDOM_NETWORK, name) for name in RANDOM]
+    found += [DrawKind(COMPOSED, way) for way in _WAYS]
     for family in sorted(CONSTRUCTIONS):
         if family in _SLOW:
             continue
@@ -68,11 +73,25 @@ def draw(kind: DrawKind, rng: np.random.Generator, given: Sequence[SuiteEntry]) 
         if kind.family == RANDOM_NETWORK:
             graph = RANDOM[kind.shape](rng).graph().folded().tidied()
             return list(_asked_about(graph, _random_box(graph, rng), rng, kind.name))
+        if kind.family == COMPOSED:
+            graph = joined(kind.shape, _part(rng), _part(rng), rng).folded().tidied()
+            return list(_asked_about(graph, _random_box(graph, rng), rng, kind.name))
         if kind.family == MUTATION:
             return list(_mutated(next(one for one in given if one.name == kind.shape), rng))
         return _of_family(kind, rng)
     except ERRORS:
         return []
+
+
+def _part(rng: np.random.Generator) -> FileGraph:
+    """A network to be composed with another one: a random one, or a small one of a family."""
+    if rng.random() < 0.5:
+        families = [kind for kind in kinds() if kind.family in CONSTRUCTIONS]
+        made = _of_family(families[int(rng.integers(len(families)))], rng)
+        if made and len(made[-1].instance.network_file) <= _PART_BYTES:
+            return read_graph(made[-1].instance.network_file).folded().tidied()
+    shape = str(rng.choice(list(RANDOM)))
+    return RANDOM[shape](rng).graph().folded().tidied()
 
 
 # Families with random knobs

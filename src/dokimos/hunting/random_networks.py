@@ -1,14 +1,15 @@
-"""Small networks of random operators, weights and scales, as graphs: chains, side by side, residual."""
+"""Small networks of random operators, weights and scales as graphs, and two networks made one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 
 import numpy as np
 
-from dokimos.hunting.file_graph import FileGraph, FileNode, Values
+from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, Values
 from dokimos.networks.graph import Shape
 
 Rng = np.random.Generator
@@ -221,3 +222,59 @@ RANDOM: Mapping[str, Callable[[Rng], Drawing]] = MappingProxyType(
         "bare": _bare,
     }
 )
+
+
+# Two networks as one
+
+
+def joined(way: str, first: FileGraph, second: FileGraph, rng: Rng) -> FileGraph:
+    """`into`: the second reads what the first writes; `beside`: each reads its own part of the input, and
+    both outputs come out; `around`: the second reads the sum of what the first reads and writes.
+
+    Where sizes differ, a random layer stands in between. Raises NoChange for networks of different opsets.
+    """
+    if first.opset != second.opset:
+        raise NoChange("their operators have other versions")
+    sizes = first.input_size, second.input_size
+    drawing = Drawing((1, sum(sizes) if way == "beside" else sizes[0]), rng)
+    if way == "beside":
+        ends = []
+        for graph, start in ((first, 0), (second, sizes[0])):
+            drawing.last, drawing.shape = "X", drawing.first
+            places = [drawing.constant(np.array([n])) for n in (start, start + graph.input_size, 1)]
+            drawing.add("Slice", *places)
+            _put(drawing, graph)
+            ends.append(drawing.last)
+        drawing.last = ends[0]
+        drawing.add("Concat", ends[1], axis=1)
+        return replace(drawing.graph(), opset=first.opset)
+    _put(drawing, first)
+    if way == "around":
+        _sized(drawing, sizes[0])
+        drawing.add(str(rng.choice(["Add", "Sub"])), "X")
+    _sized(drawing, sizes[1])
+    _put(drawing, second)
+    return replace(drawing.graph(), opset=first.opset)
+
+
+def _sized(drawing: Drawing, size: int) -> None:
+    if drawing.shape[-1] != size:
+        drawing.dense(size)
+
+
+def _put(drawing: Drawing, graph: FileGraph) -> None:
+    """The nodes of a graph, which read the last tensor as their input, and write a row."""
+    mark = f"g{len(drawing.nodes)}_"
+    drawing.constants |= {mark + name: values for name, values in graph.constants.items()}
+    if graph.shape != (1, graph.input_size):
+        drawing.add("Reshape", drawing.constant(np.array(graph.shape)))
+    names = {graph.input: drawing.last, "": ""}
+    for node in graph.nodes:
+        inputs = tuple(names.get(name, mark + name) for name in node.inputs)
+        names[node.output] = drawing.last = mark + node.output
+        drawing.nodes.append(replace(node, inputs=inputs, output=drawing.last))
+    drawing.last = names[graph.output]
+    size = prod(graph.shapes[graph.output])
+    if graph.shapes[graph.output] != (1, size):
+        drawing.add("Reshape", drawing.constant(np.array([1, size])))
+    drawing.shape = (1, size)

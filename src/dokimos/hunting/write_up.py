@@ -74,7 +74,8 @@ class FindingForm(Struct, forbid_unknown_fields=True):
 class Reduced:
     """A reduction that is done: the question, its proof, its cause, and what it cost.
 
-    `cold` is the answer of a process of its own, `before` how many numbers the network had.
+    `cold` is the answer of a process of its own, `before` how many numbers the network had; `excluded` says
+    which of the tool's bounds exclude the witness, where it writes them.
     """
 
     specimen: Specimen
@@ -86,6 +87,7 @@ class Reduced:
     asked: int
     cpu_seconds: float
     origin: str = ""
+    excluded: str = ""
     own_answer: str = ""
     agrees: bool = False
     outputs: tuple[Fraction, ...] = ()
@@ -234,7 +236,7 @@ def printable_lines(text: str) -> str:
 
 def _title(reduced: Reduced) -> str:
     cause = reduced.cause
-    about = ", ".join(cause.needed) or ", ".join(cause.operators)
+    about = ", ".join(cause.needed) or cause.node or ", ".join(cause.operators)
     if cause.wrong.startswith("crash"):
         return f"It ends in an error: {cause.wrong.removeprefix('crash: ')}"
     said = {
@@ -254,7 +256,7 @@ def _what_it_says(reduced: Reduced) -> str:
         said += ", with its own attack switched off"
     if cold.detail and not cold.answer.decides:
         said += f":\n\n```\n{printable_lines(cold.detail)}\n```"
-    return f"{said}."
+    return f"{said}." + (f" By the bounds that it wrote, {reduced.excluded}." if reduced.excluded else "")
 
 
 def _what_is_true(reduced: Reduced) -> list[str]:
