@@ -71,9 +71,7 @@ def fewer_conditions(specimen: Specimen) -> Moves:
                     yield partial(_without_term, specimen, number, k, at, term)
 
 
-def _without_term(
-    specimen: Specimen, number: int, k: int, at: int, term: tuple[int, Fraction]
-) -> Specimen:
+def _without_term(specimen: Specimen, number: int, k: int, at: int, term: tuple[int, Fraction]) -> Specimen:
     """A constraint on one output less: what that is at the witness, about, counts towards the bound."""
     conjunction = specimen.asked.cases[number].any_of[k]
     one, (output, factor) = conjunction[at], term

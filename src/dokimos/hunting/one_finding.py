@@ -13,7 +13,7 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import accepted_truth, proven_truth
-from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
+from dokimos.hunting.asking import Asker, Wrong, crash_key, judged, replays_of
 from dokimos.hunting.causes import cause_of
 from dokimos.hunting.reduction import Reducer, ReductionStep
 from dokimos.hunting.specimen import LEAST_MARGIN, LabelProver, margin_of, specimen_of
@@ -25,6 +25,7 @@ from dokimos.hunting.write_up import (
     write_files,
     write_issue,
 )
+from dokimos.judging.verdicts import Verdict
 from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
 from dokimos.verifiers.base import Verifier
 
@@ -58,7 +59,12 @@ def wrong_of(record: RunRecord, labelled: LabelledInstance) -> Wrong | None:
     if crash := crash_key(record):
         return Wrong(judged(record, labelled).verdict, crash)
     verdict = judged(record, labelled).verdict
-    return Wrong(verdict) if verdict.is_wrong else None
+    replays = replays_of(record, labelled) if verdict is Verdict.BAD_WITNESS else None
+    return (
+        Wrong(verdict, misses_by=replays.misses_by if replays else Fraction(0))
+        if verdict.is_wrong
+        else None
+    )
 
 
 def reduce_one(

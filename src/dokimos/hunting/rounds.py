@@ -278,7 +278,7 @@ class Hunt:
                 tally.told += 1
             self._pace(record, labelled, kind, line)
             wrong = wrong_of(record, labelled)
-            if wrong is not None:
+            if wrong is not None and not wrong.is_rounding:
                 line["crashes"] += bool(wrong.crash)
                 tally.wrong += not wrong.crash
                 yield _Met(record, labelled, wrong, kind)
