@@ -343,9 +343,8 @@ class Hunt:
             line["tools"] += reduced.cpu_seconds - form.cpu_seconds
             if reduced.form.numbers < form.numbers:
                 self._keep(reduced.form, place)
-                if reduced.form.cause.key == form.cause.key:
-                    self.state.findings.remove(form)
-                    remove_folder(self._out / _FINDINGS / f"{form.tool}-{name}")
+                self.state.findings.remove(form)
+                remove_folder(self._out / _FINDINGS / f"{form.tool}-{name}")
         remove_folder(place)
 
     def _finding(self, one: _Met) -> tuple[bool, float]:

@@ -27,7 +27,7 @@ def load() -> None:
 
 def main() -> None:
     """Run the query, and save the answer."""
-    front_end = importlib.import_module("nnenum.nnenum")
+    front_end: Any = importlib.import_module("nnenum.nnenum")
     network, asked, result, seconds, processes = sys.argv[1:]
     found: list[Any] = []
     enumerate_network = front_end.enumerate_network
