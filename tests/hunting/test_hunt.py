@@ -15,19 +15,20 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.core.errors import UnreadableFile
 from dokimos.engine.runtimes.sessions import replay
-from dokimos.hunting.causes import tool_name
 from dokimos.hunting.file_graph import NoChange
 from dokimos.hunting.proven_draws import (
     COMPOSED,
     MUTATION,
+    RANDOM,
     RANDOM_NETWORK,
     Bandit,
     DrawKind,
     Harvest,
     draw,
+    joined,
     kinds,
 )
-from dokimos.hunting.random_networks import RANDOM, joined
+from dokimos.hunting.reduction import tool_name
 from dokimos.hunting.rounds import Hunt, HuntSettings, HuntState, _forms, _read_finding, read_known
 from dokimos.hunting.write_up import FindingForm
 from dokimos.suites.folder import read_suite
