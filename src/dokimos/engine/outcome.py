@@ -27,8 +27,8 @@ MOST_PLACES = 1000
 def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
     """What may be claimed after a proof: its margins, rounded down to a few digits."""
     float32 = Claim(proven=False)
-    if proven.float32 is not None:
-        float32 = Claim(proven=True, margin=round_down(proven.float32), ulps=ulps)
+    if proven.floats is not None:
+        float32 = Claim(proven=True, margin=round_down(proven.floats), ulps=ulps)
     return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
 
 

@@ -67,7 +67,7 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
         family=entry.family,
         label=truth.label.value,
         kind=truth.certificate.kind,
-        float32_margin=None if proven.float32 is None else float(proven.float32),
+        float32_margin=None if proven.floats is None else float(proven.floats),
     )
 
 

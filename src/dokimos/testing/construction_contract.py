@@ -69,8 +69,8 @@ class ConstructionContract:
             assert half.truth is not None
             assert half.truth.label is label
             proven = check(half.instance, half.truth, kinds=ALL_CERTIFICATES)
-            assert proven.float32 is not None
-            assert 0 < proven.float32 <= proven.real
+            assert proven.floats is not None
+            assert 0 < proven.floats <= proven.real
             for semantics in Semantics:
                 claim = half.truth.claims[semantics]
                 assert claim.proven

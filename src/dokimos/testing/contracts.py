@@ -76,10 +76,10 @@ class CertificateContract:
             assert base.truth.certificate.kind == sweep.kind.name
             assert base.truth.label is sweep.kind.proves
             instance, truth = base.instance, base.truth
-            assert check(instance, truth, kinds=sweep.kinds).float32 is None  # as nothing is claimed there
+            assert check(instance, truth, kinds=sweep.kinds).floats is None  # as nothing is claimed there
             proven = prove(instance, truth.certificate, truth.label, truth.witness, kinds=sweep.kinds)
             assert sweep.oracle.is_true(instance, with_margin(truth, proven.real), margin=True) is not False
-            assert proven.float32 is None or proven.float32 <= proven.real
+            assert proven.floats is None or proven.floats <= proven.real
 
     def test_false_mutants_are_rejected(self, sweep: Sweep) -> None:
         """Hundreds of small changes: no false statement is accepted."""
