@@ -19,7 +19,7 @@ from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.robustness import SAMPLES, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.engine.plugin_kinds import ALL_CERTIFICATES
+from dokimos.engine.outcome import ALL_CERTIFICATES
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
