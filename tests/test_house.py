@@ -167,7 +167,7 @@ ADDED = {
     "searches of laws that take turns, Erf, Sqrt and Gelu": 100,
     "quantised operators: their readers, family and suite": 440,
     "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
-    "what exact walks and readers refuse": 20,
+    "what exact walks and readers refuse": 33,
     "float types of 16 bits": 140,
     "what an audit found in files, kept for the next call": 65,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
