@@ -178,8 +178,7 @@ ADDED = {
 WITHOUT = 54_749
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 434),
-    "modules": (0, 433),
+    "modules": (0, 435),
     "import lines in percent": (0, 10.2),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),
