@@ -102,6 +102,11 @@ class Truth:
         """What is claimed under one semantics; not proven if nothing is stated."""
         return self.claims.get(semantics, Claim(proven=False))
 
+    def holds_in(self, semantics: Semantics) -> bool:
+        """Whether the label, and not another answer, is proven under one semantics."""
+        alone = self.under(semantics)
+        return alone is not None and alone.label is self.label
+
     def under(self, semantics: Semantics) -> Truth | None:
         """The same as a truth about one semantics alone; None if nothing is proven there."""
         claim = self.claim(semantics)

@@ -21,6 +21,7 @@ from dokimos.checker.proofs.runs import Rounding
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.engine.runtimes.cross_check import cross_check
+from dokimos.judging.judge import is_proven_for
 from dokimos.networks.semantics.outward import BFLOAT16, FLOAT16, FLOAT32, Format
 from dokimos.suites.entry import load_truth
 from dokimos.suites.instance import (
@@ -284,6 +285,10 @@ def test_each_semantics_has_its_own_proven_answer(
         }
         read = load_truth(dump_truth(truth, origin={}), file="truth")
         assert read == truth
+        assert [s for s in Semantics if truth.holds_in(s)] == [
+            *(Semantics.REAL, Semantics.FLOAT16, Semantics.BFLOAT16)
+        ]
+        assert not is_proven_for(truth, Semantics.FLOAT32)
         compared = cross_check(labelled.instance, truth)
         assert compared.is_done and not compared.contradiction
 
