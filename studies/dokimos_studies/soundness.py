@@ -5,9 +5,9 @@
 SOUNDNESS is what `dokimos hide --tier trained --soundness --out SOUNDNESS` made; settings that are not
 made yet are left out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made
 so far. The first table has the hidden counterexamples, with filter and width: published counts are of
-another filter and full widths, and stand nowhere beside them. The second has what verifiers said of how many:
-of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones only
-what is proven is known. The last lines say how many answers are wrong, and in which way.
+another filter and full widths, and stand nowhere beside them. The second has what verifiers said of how
+many: of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones
+only what is proven is known. The last lines say how many answers are wrong, and in which way.
 """
 
 from __future__ import annotations
