@@ -287,7 +287,7 @@ def read_property2(path: Path, number: int) -> None:
 def read_campaign_files(path: Path, number: int) -> None:
     """Everything that is done with a campaign: its manifest, or its journal, is the file at `path`."""
     folder = path.parent
-    for name, content in campaign(folder).items():
+    for name, content in campaign().items():
         if name != path.name:
             (folder / name).write_bytes(content)
     read_manifest(folder / "manifest.json")
@@ -317,7 +317,7 @@ def suite() -> Path:
 
 
 @cache
-def campaign(_: object = None) -> dict[str, bytes]:
+def campaign() -> dict[str, bytes]:
     """The manifest and the journal of a campaign on that suite."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
