@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, InvalidProof
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import accepted_truth, proven_truth
 from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
@@ -85,7 +85,8 @@ def reduce_one(
         least = Fraction(0) if wrong.crash else min(LEAST_MARGIN, margin_of(truth))
         prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
         small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
-        labelled = _proven_again(small.instance, prover.proven(small), wrong)
+        known = LabelledInstance(small.instance, truth) if small is specimen else prover.proven(small)
+        labelled = LabelledInstance(small.instance, None) if wrong.crash else _proven_again(known)
         cause = cause_of(small, wrong, asker, prover, least)
         cpu_seconds, asked = asker.cpu_seconds, asker.asked
     cold = Asker(verifier, settings, folder / f"{ASKED}-cold")
@@ -113,11 +114,11 @@ def reduce_one(
     return reduced
 
 
-def _proven_again(instance: Instance, labelled: LabelledInstance | None, wrong: Wrong) -> LabelledInstance:
-    """The label with its proof, which no runtime contradicts."""
-    if wrong.crash:
-        return LabelledInstance(instance, None)
-    assert labelled is not None and labelled.truth is not None
-    truth = labelled.truth
-    accepted_truth(instance, truth.certificate, truth.label, truth.witness)
-    return labelled
+def _proven_again(found: LabelledInstance | None) -> LabelledInstance:
+    """The label with its proof, which no runtime contradicts. Raises InvalidProof if there is none."""
+    if found is None or found.truth is None:
+        raise InvalidProof("the proof of the smallest instance is not found a second time; try again")
+    truth = found.truth
+    return replace(
+        found, truth=accepted_truth(found.instance, truth.certificate, truth.label, truth.witness)
+    )

@@ -18,7 +18,7 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError
 from dokimos.core.files import write_whole
-from dokimos.core.readable import exact_number, printable
+from dokimos.core.readable import exact_number, markdown_lines, markdown_text
 from dokimos.hunting.causes import Cause
 from dokimos.hunting.file_graph import formula
 from dokimos.hunting.specimen import Specimen
@@ -207,29 +207,24 @@ def formula_of(specimen: Specimen) -> str:
 def issue_text(reduced: Reduced) -> str:
     """A report for the tool's makers, ready to paste."""
     cause, specimen = reduced.cause, reduced.specimen
-    tool = f"{cause.tool} {reduced.cold.verifier_version}"
-    lines = [f"# {_title(reduced)}", ""]
+    tool = markdown_text(f"{cause.tool} {reduced.cold.verifier_version}")
+    lines = [f"# {markdown_text(_title(reduced))}", ""]
     lines += [f"{tool}, Python {platform.python_version()}, {platform.system()} {platform.machine()}.", ""]
     lines += ["## What it says", "", _what_it_says(reduced), ""]
     lines += ["## What is true, and why", "", *_what_is_true(reduced), ""]
     if text := formula_of(specimen):
-        lines += ["The network:", "", "```", text.rstrip(), "```", ""]
-    lines += ["The property:", "", "```", specimen.property_text.rstrip(), "```", ""]
+        lines += ["The network:", "", *markdown_lines(text), ""]
+    lines += ["The property:", "", *markdown_lines(specimen.property_text), ""]
     lines += ["## How to reproduce", ""]
     lines += [
         f"With `{NETWORK}` and `{PROPERTY}` beside it, run `python {QUERY}` where {tool} is installed."
     ]
     if reduced.own_answer:
-        lines += ["It prints:", "", "```", printable_lines(reduced.own_answer), "```"]
+        lines += ["It prints:", "", *markdown_lines(reduced.own_answer.strip())]
     if cause.needed:
-        needed = "; ".join(cause.needed)
+        needed = markdown_text("; ".join(cause.needed))
         lines += ["", f"The answer is right as soon as one of these is made neutral: {needed}."]
     return "\n".join(lines) + "\n"
-
-
-def printable_lines(text: str) -> str:
-    """Text of a tool, without control characters and fences."""
-    return "\n".join(printable(line).replace("```", "'''") for line in text.strip().splitlines())
 
 
 def _title(reduced: Reduced) -> str:
@@ -253,7 +248,7 @@ def _what_it_says(reduced: Reduced) -> str:
     if reduced.cause.attack_off:
         said += ", with its own attack switched off"
     if cold.detail and not cold.answer.decides:
-        said += f":\n\n```\n{printable_lines(cold.detail)}\n```"
+        return "\n".join([f"{said}:", "", *markdown_lines(cold.detail.strip())])
     return f"{said}."
 
 
