@@ -16,7 +16,7 @@ from dokimos.api.editions import tool_card
 from dokimos.campaigns.config_file import ConfiguredVerifier, config_text, parse_config
 from dokimos.core.readable import markdown_code, markdown_text, printable, printable_json
 from dokimos.core.tables import table
-from dokimos.hunting.causes import Cause
+from dokimos.hunting.reduction import Cause
 from dokimos.hunting.write_up import Reduced, issue_text
 from dokimos.judging.audit.lint import sarif
 from dokimos.judging.edition import EditionTool
@@ -246,6 +246,6 @@ def test_everything_is_printed_through_the_filter() -> None:
     """Only what takes no text from files may print by itself."""
     source = Path(__file__).parents[2] / "src" / "dokimos" / "cli"
     prints = re.compile(r"(?:typer\.echo|\bprint|Console|secho)\(")
-    own = {"streams.py", "output.py", "app.py", "completion.py"}
+    own = {"streams.py", "output.py", "app.py", "options.py"}
     others = [path for path in source.rglob("*.py") if path.name not in own]
     assert [path.name for path in others if prints.search(path.read_text(encoding="utf-8"))] == []

@@ -54,7 +54,7 @@ def test_small_networks_are_decided_as_their_grids_are(mode: str) -> None:
         if found.data is not None:
             proven += 1
             margin = LinearProof().prove(Problem(network, asked), found.data)
-            assert margin.float32 is not None and margin.real <= lifted.grid_minimum()
+            assert margin.floats is not None and margin.real <= lifted.grid_minimum()
         violated += found.settled
         assert not (found.data is not None and lifted.grid_minimum() <= 0)
     assert proven >= 4 and violated >= 6

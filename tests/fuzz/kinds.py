@@ -749,7 +749,7 @@ def false(proven: Proven, bound: Fraction, drawn: Drawn) -> str:
     """What is false about margins that were proven; empty if nothing is known to be."""
     for margin, values, what in (
         (proven.real, drawn.exact, "exact value"),
-        (proven.float32, drawn.computed if proven.float32 is not None else [], "value of onnxruntime"),
+        (proven.floats, drawn.computed if proven.floats is not None else [], "value of onnxruntime"),
     ):
         if margin is not None and values and min(values) - bound < margin:
             return f"margin {about(margin)}, but the {what} leaves {about(min(values) - bound)}"
@@ -789,7 +789,7 @@ class Tally:
             self._fault(f"{case} {kind}: {type(error).__name__}: {error}", drawn)
             return
         self.accepted[kind] += 1
-        if proven.float32 is not None and drawn.network.dtype != np.float32:
+        if proven.floats is not None and drawn.network.dtype != np.float32:
             found = "a margin in float32, but the network is float64"
         else:
             found = (false if witness is None else false_at)(proven, bound, drawn)

@@ -15,13 +15,12 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.core.errors import InvalidProof
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.causes import cause_of
 from dokimos.hunting.file_graph import FileGraph, NoChange, read_graph
 from dokimos.hunting.moves import PASSES
-from dokimos.hunting.one_finding import reduce_one, wrong_of
-from dokimos.hunting.random_networks import RANDOM
-from dokimos.hunting.reduction import Reducer, ReductionStep, nudged, oddities
+from dokimos.hunting.proven_draws import RANDOM
+from dokimos.hunting.reduction import Reducer, ReductionStep, cause_of, nudged, oddities
 from dokimos.hunting.specimen import LabelProver, Specimen, digits_of
+from dokimos.hunting.write_up import reduce_one, wrong_of
 from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.answers import Answer

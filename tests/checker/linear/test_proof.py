@@ -51,7 +51,7 @@ def test_lines_prove_what_the_usual_ones_do_not() -> None:
         proven(usual, "(<= Y_0 0.25)")
     # |x| >= 0·x and |x − 1/2| >= ½ − x on the left half, and so on: cut at the kinks.
     found = proven({"tree": [0, -1, -1]}, "(<= Y_0 -0.6)")
-    assert found.float32 is not None and found.real > 0
+    assert found.floats is not None and found.real > 0
 
 
 #: Cut at both kinks. x <= 0: Y >= ½ − 2x; 0 <= x <= ½: Y >= ½; x >= ½: Y >= 2x − ½, by slopes of 0 and 1.
@@ -70,8 +70,8 @@ def test_cuts_of_units_decide_the_network() -> None:
     with pytest.raises(InvalidProof, match="not above 0"):
         proven(KINKS)
     found = proven({**KINKS, **pulls(2.0)})
-    assert found.float32 is not None
-    assert Fraction(1, 17) < found.float32 <= found.real < Fraction(1, 16)
+    assert found.floats is not None
+    assert Fraction(1, 17) < found.floats <= found.real < Fraction(1, 16)
     for data, unsafe in (
         ({**KINKS, **pulls(2.0)}, "(<= Y_0 0.5)"),
         ({**KINKS, **pulls(3.0)}, "(<= Y_0 0.4375)"),
@@ -82,7 +82,7 @@ def test_cuts_of_units_decide_the_network() -> None:
 
 def test_cuts_of_inputs_decide_the_network() -> None:
     found = proven({"tree": [0, -1, 0, -1, -1], "refined": [1], "again": [1]})
-    assert found.float32 is not None and found.real <= Fraction(1, 16)
+    assert found.floats is not None and found.real <= Fraction(1, 16)
 
 
 def test_a_cut_at_a_value_is_a_cut() -> None:
@@ -185,7 +185,7 @@ def test_weights_of_zero_close_only_what_holds_no_run() -> None:
 def test_the_rounding_of_float32_counts() -> None:
     """So near to the least value, the label holds over the reals only."""
     close = proven({**KINKS, **pulls(2.0)}, "(<= Y_0 0.4999999)")
-    assert close.float32 is None
+    assert close.floats is None
     assert 0 < close.real <= Fraction(1, 10**7)
 
 
@@ -201,7 +201,7 @@ def test_what_holds_for_all_noise_holds_without_noise(monkeypatch: pytest.Monkey
 
     alone = proven(data)
     monkeypatch.setattr(proof.BoundedQuestion, "margin", none_over_the_reals)
-    assert proven(data) == Proven(real=alone.float32 or Fraction(0), float32=alone.float32)
+    assert proven(data) == Proven(real=alone.floats or Fraction(0), floats=alone.floats)
     with pytest.raises(InvalidProof, match="not above 0"):
         proven(data, "(<= Y_0 0.625)")
 
@@ -311,7 +311,7 @@ def test_exact_walks_show_margins_that_floats_do_not(monkeypatch: pytest.MonkeyP
     """Y is at least 1/2, and is 1/2 from 0 to 1/2: the unsafe set is missed by 1e-20, or met."""
     data = {**KINKS, **pulls(2.0)}
     found = proven(data, "(<= Y_0 0.49999999999999999999)")
-    assert (found.real, found.float32) == (Fraction(1, 10**20), None)
+    assert (found.real, found.floats) == (Fraction(1, 10**20), None)
     for unsafe in ("0.5", "0.50000000000000000001"):
         with pytest.raises(InvalidProof, match="not above 0"):
             proven(data, f"(<= Y_0 {unsafe})")

@@ -22,7 +22,9 @@ from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network, Node, Shape
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant
 from dokimos.networks.semantics.outward import (
+    FLOAT32,
     Floats,
+    Format,
     Interval,
     Rounded,
     RoundedNode,
@@ -33,7 +35,7 @@ from dokimos.networks.semantics.outward import (
     safe,
     widen,
 )
-from dokimos.networks.semantics.rounding import ROUNDING_RULES, refuse_float64
+from dokimos.networks.semantics.rounding import ROUNDING_RULES, lifted, require_format
 
 #: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
 ROUNDED, FLUSHED = 2.0**-52, 2.0**-900
@@ -215,9 +217,9 @@ class BoxRegions:
 class BoundedNetwork:
     """A network over a box: facts about every tensor, and functionals of tensors bounded from below.
 
-    With `ulps`, every float32 run on a point of the box is covered, by noise at every node; without it, the
-    network over the reals. The tensors in `refined` are bounded by functionals before they are read, with
-    the lines that `choices` gives for each of them; the others only by intervals.
+    With `ulps`, every run in the float type `form` on a point of the box is covered, by noise at every
+    node; without it, the network over the reals. The tensors in `refined` are bounded by functionals before
+    they are read, with the lines that `choices` gives for each of them; the others only by intervals.
 
     Raises UnsupportedOp for other operators, and InvalidProof if a tensor is not bounded.
     """
@@ -229,11 +231,12 @@ class BoundedNetwork:
         *,
         refined: Mapping[str, Sides],
         ulps: int | None,
+        form: Format = FLOAT32,
     ) -> None:
         network = steps.network
         if ulps is not None:
-            refuse_float64(network)
-        self.steps, self._ulps = steps, ulps
+            require_format(network, form)
+        self.steps, self._ulps, self._form = steps, ulps, form
         inputs = box.map(lambda end: end.reshape(network.input_shape))
         self.facts: dict[str, Interval] = {**steps.constants, network.input: inputs}
         self._biases: dict[str, Floats] = {}
@@ -251,10 +254,10 @@ class BoundedNetwork:
     def _enter(self, step: WalkStep) -> None:
         """Keep what the way back through a step needs, and the interval of what it writes.
 
-        What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what float32 adds in the node
-        that the tensor was written by, at arguments within their facts.
+        What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what floats add in the node
+        that the tensor was written by, at arguments within their facts and constants of their type.
         """
-        node = step.node
+        node, network = step.node, self.steps.network
         arguments = [self.facts[name] if name else None for name in node.inputs]
         found = _interval(node, arguments)
         noise = np.zeros(found.shape)
@@ -264,9 +267,17 @@ class BoundedNetwork:
             if whole is not node:
                 found = _both(found, INTERVAL_RULES[whole.op](whole, given))
             if self._ulps is not None:
-                rounded = [a if a is None else Rounded(a.lower, a.upper, np.zeros(a.shape)) for a in given]
-                noise = safe(ROUNDING_RULES[whole.op](RoundedNode(whole, found, rounded, self._ulps)))
-                noise = infinite_beyond(found.magnitude + noise, noise)
+                rounded = [
+                    lifted(network.constants[name], self._form)
+                    if name in network.constants
+                    else None
+                    if a is None
+                    else Rounded(a.lower, a.upper, np.zeros(a.shape))
+                    for name, a in zip(whole.inputs, given, strict=True)
+                ]
+                asked = RoundedNode(whole, found, rounded, self._ulps, self._form)
+                noise = safe(ROUNDING_RULES[whole.op](asked))
+                noise = infinite_beyond(found.magnitude + noise, noise, self._form)
                 noise = np.broadcast_to(noise, found.shape)
         loss = noise
         if step.transposes is not None:

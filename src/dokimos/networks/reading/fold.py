@@ -191,7 +191,8 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
 
 
 def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> None:
-    """Cast what depends on the input: to integers by truncation, to bool by asking whether it is 0.
+    """Cast what depends on the input: to integers by truncation, to bool by asking whether it is 0, to
+    floats of 16 bits by one rounding, in a network of that type, and from these to float32 exactly.
 
     Integers that are cast back are floats already: a float without its fraction is one.
     """
@@ -203,7 +204,11 @@ def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> 
     elif target.kind == "b":
         sign = lowering.emit(call, "Sign", [source])
         lowering.emit(call, "Max", [sign, lowering.emit(call, "Neg", [sign])], output=output)
-    elif target == lowering.dtype:
+    elif target == lowering.dtype and lowering.is_narrow and lowering.kind(source) == np.float32:
+        # Rounding to the type is what a product by 1 does in it.
+        one = lowering.add_constant(call, np.ones((), target))
+        lowering.emit(call, "Mul", [lowering.as_numbers(source), one], output=output)
+    elif target == lowering.dtype or (lowering.is_narrow and target == np.float32):
         lowering.alias(output, source)
     else:
         call.refuse(f"from {lowering.kind(source)} to {target} may round; keep one type in the network.")
