@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,6 @@ from dokimos.suites.answers import Answer
 from dokimos.suites.instance import LabelledInstance, Semantics
 from dokimos.suites.vnnlib.model import Linear, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
-from dokimos.verifiers.catalogue import find
 from tests.checker.statements import base_statements
 from tests.hunting.in_process import InProcess
 from tests.hunting.specimens import PROVER, asking, dilated, hinge, random_graph
@@ -197,12 +197,15 @@ def test_what_cannot_be_made_smaller_keeps_a_proof_that_the_search_does_not_find
     monkeypatch.setattr(LabelProver, "proven", lambda *_: None)
     monkeypatch.setattr(LabelProver, "variants", lambda *_: ())
     found = (each for each in base_statements("rewritten") if each.truth.claim(Semantics.REAL).margin)
-    statement, tool = next(found), find("planted=swapped-words")
+    statement, asker = next(found), InProcess("swapped-words")
+    monkeypatch.setattr(asker, "open", nullcontext)
+    monkeypatch.setattr("dokimos.hunting.write_up.Asker", lambda *_: asker)
+    monkeypatch.setattr("dokimos.hunting.write_up.ask_by_itself", lambda *_: "")
 
     def reduced() -> LabelledInstance:
         instance, truth = statement.instance, statement.truth
         how = {"folder": tmp_path, "settings": RunSettings(), "most_seconds": 0.0}
-        return reduce_one(instance, truth, tool, **how).labelled
+        return reduce_one(instance, truth, asker.verifier, **how).labelled
 
     kept = reduced()
     assert kept.truth is not None and kept.truth.certificate == statement.truth.certificate
