@@ -7,7 +7,7 @@ for all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
@@ -64,12 +64,17 @@ class WalkStep:
     is_opaque: bool = False
 
 
+def go_on() -> None:
+    """Nothing is done between the walks of whoever has no limit of time."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """A network as affine steps, unit functions and products, each ONNX node being one or several.
 
     `wholes` has, for a tensor of the network, the node that it was written by: it is this node whose
-    rounding counts. Tensors are numbered: the input is 0, the k-th step writes tensor k + 1.
+    rounding counts. Tensors are numbered: the input is 0, the k-th step writes tensor k + 1. `pause` is
+    called between walks that bound tensors, and may raise.
     """
 
     network: Network
@@ -77,6 +82,7 @@ class Steps:
     shapes: Mapping[str, Shape]
     steps: tuple[WalkStep, ...]
     wholes: Mapping[str, Node]
+    pause: Callable[[], None] = go_on
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -329,20 +335,27 @@ class BoundedNetwork:
         lower, upper = (
             np.broadcast_to(end.reshape(len(end), -1), flat).copy() for end in (known.lower, known.upper)
         )
+        usual: dict[str, Planes | None] = {}
+        planes: list[dict[str, Planes | None]] = [{} if own else usual for own in choices]
         for near in (True, False) if self._is_deep(name) else (False,):
             wanted = self.undecided(name, Interval(lower, upper))
             together = wanted.any(0, keepdims=True) if near else wanted
             entries = np.argsort(~together, axis=1, kind="stable")[:, : together.sum(1).max(initial=0)]
             size = max(1, MOST_NUMBERS // (len(entries) * self.largest))
             for start in range(0, entries.shape[1], size):
+                self.steps.pause()
                 some = entries[:, start : start + size]
                 rows = np.zeros((*some.shape, prod(shape)))
                 np.put_along_axis(rows, some[..., None], 1.0, 2)
                 found = [
                     self.lower_bounds(
-                        {name: sign * rows.reshape(*some.shape, *shape)}, regions, own, near=near
+                        {name: sign * rows.reshape(*some.shape, *shape)},
+                        regions,
+                        own,
+                        near=near,
+                        planes=seen,
                     )
-                    for sign, own in zip((1.0, -1.0), choices, strict=True)
+                    for sign, own, seen in zip((1.0, -1.0), choices, planes, strict=True)
                 ]
                 where = np.arange(regions.count)[:, None], some
                 lowest, highest = (
@@ -377,11 +390,13 @@ class BoundedNetwork:
         choices: Choices = MappingProxyType({}),
         *,
         near: bool = False,
+        planes: dict[str, Planes | None] | None = None,
     ) -> Floats:
         """For each region and row a lower bound of Σ row·tensor, over the region and all noise.
 
         `rows` has for tensors by name arrays [regions or 1, rows, *shape]; the result is [regions, rows].
-        With `near`, the walk ends at the units that it meets, and takes their facts.
+        With `near`, the walk ends at the units that it meets, and takes their facts. Lines are kept in
+        `planes`, for further walks with the same regions and choices.
 
         Theorem. Let g = Σ_t λ_t·t + c. Going back, step by step: an affine step t = Σ A_s·v_s + b + n
         gives λ·t = Σ (A_sᵀλ)·v_s + λ·b + λ·n, and λ·n >= −|λ|·noise. A unit t = f(e) + n, with e in an
@@ -400,9 +415,8 @@ class BoundedNetwork:
         `lost` is a sum of fewer than 2^13 terms >= 0, computed to a relative
         2^-42 each: `safe` makes up for that, FLUSHED for underflow.
         """
-        walk = _Walk(np.zeros((1, 1)), np.zeros((1, 1)), {})
-        for name, given in rows.items():
-            walk.pending[name] = given
+        walk = _Walk(np.zeros((1, 1)), np.zeros((1, 1)), dict(rows))
+        planes = {} if planes is None else planes
         for step in reversed(self.steps.steps):
             name = step.node.output
             if name not in walk.pending or step.is_opaque or (near and step.transposes is None):
@@ -414,8 +428,9 @@ class BoundedNetwork:
                 flat = functional.reshape(-1, *self.steps.shapes[name])
                 parts = [each(flat) for each in step.transposes]
             else:
-                lines = self._lines(step, regions, choices)
-                if lines is None:
+                if name not in planes:
+                    planes[name] = self._lines(step, regions, choices)
+                if (lines := planes[name]) is None:
                     walk.pending[name] = functional
                     continue
                 parts = self._through(walk, step, functional, lines)
