@@ -23,12 +23,14 @@ from tempfile import TemporaryDirectory
 import dokimos
 from dokimos.api.results import Audit
 from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core import strict_json
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressUpdate
 from dokimos.judging.audit.lint import LINT_RULES
 from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.judging.published_results import RowMatcher, find_results, published_rows
 from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.exports import markdown_table
@@ -37,7 +39,7 @@ from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance,
 from dokimos.suites.answers import Answer
 from dokimos.suites.database import Database, key_of, truth_for
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import instance_names, listed_files, read_suite
+from dokimos.suites.folder import read_suite
 from dokimos_studies.published_totals import plain, scoring_folders, settings_of
 
 PAGE = Path(__file__).parents[1] / "results" / "vnncomp2025.md"
@@ -216,13 +218,12 @@ def published(results: Path, judged: JudgedCampaigns) -> Iterator[str]:
     tables = [(place, rules) for place, rules in scoring_folders(results) if (place / LONG_TABLE).is_file()]
     if not tables:
         return
-    places, year = _places(judged), RULE_SETS[tables[0][1]].year
-    runs = {_key(j.record): j for j in judged.judgements}
+    runs, year = _runs(results, judged), RULE_SETS[tables[0][1]].year
     counts: Counter[str] = Counter()
     differing, penalties = [], Counter[str]()
     for place, rules in tables:
         for category, index, tool, standing in _long_table(place):
-            run = runs.get((*places.get((category, index), ("", "", 0)), tool))
+            run = runs.get((category, index, tool))
             if run is None:
                 counts["missing"] += 1
                 continue
@@ -233,7 +234,7 @@ def published(results: Path, judged: JudgedCampaigns) -> Iterator[str]:
             else:
                 differing.append(f"{rules}, {tool} on {run.record.suite}/{run.record.instance}")
     counted = " and ".join(f"{times} by *{rules}*" for rules, times in penalties.items())
-    missing = f" ({counts['missing']} more are about files that are not at hand)" * bool(counts["missing"])
+    missing = f" ({counts['missing']} more are about other instances)" * bool(counts["missing"])
     yield (
         f"The organisers' tables of all instances of {year} have {counts['same'] + len(differing)} "
         f"standings of these answers, one for each rule set{missing}. {counts['same']} of them come out "
@@ -246,16 +247,23 @@ def _key(run: RunRecord) -> tuple[str, str, int, str]:
     return (run.suite, run.instance, run.repeat, run.verifier)
 
 
-def _places(judged: JudgedCampaigns) -> dict[tuple[str, int], tuple[str, str, int]]:
-    """The suite, the instance and the number of its run for each row of a category."""
-    found = {}
-    for one in judged.campaigns:
-        source = one.campaign.manifest.published
-        for suite, folder in one.folders.items():
-            names = instance_names(listed_files(folder))
-            for k, name in enumerate(names):
-                category = plain(f"{source.year}_{suite}" if source else suite)
-                found[category, k] = (suite, name, names[:k].count(name))
+def _runs(results: Path, judged: JudgedCampaigns) -> dict[tuple[str, int, str], Judgement]:
+    """What is judged of each row of results, by category, number of the row, and tool."""
+    known = {_key(j.record): j for j in judged.judgements}
+    folders = {suite: folder for one in judged.campaigns for suite, folder in one.folders.items()}
+    matchers = {
+        name: RowMatcher(CampaignSuite(folder, read_suite(folder, leniently=True).entries, name))
+        for name, folder in folders.items()
+    }
+    found: dict[tuple[str, int, str], Judgement] = {}
+    for table in find_results(results):
+        seen: Counter[str] = Counter()
+        for k, row in enumerate(published_rows(table, []) if table.category in matchers else ()):
+            if (instance := matchers[table.category].instance(row)) is not None:
+                key = (table.category, instance.name, seen[instance.name], table.tool)
+                seen[instance.name] += 1
+                if key in known:
+                    found[plain(f"{table.year}_{table.category}"), k, table.tool] = known[key]
     return found
 
 

@@ -169,7 +169,7 @@ def import_results(
         )
     if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
         raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
-    matchers = {suite.name: _Matcher(suite) for suite in suites}
+    matchers = {suite.name: RowMatcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
         table: [(row, matchers[table.category].instance(row)) for row in published_rows(table, unread)]
         for table in tables
@@ -296,7 +296,7 @@ def _seconds(text: str, place: Place) -> float:
     return found
 
 
-class _Matcher:
+class RowMatcher:
     """Finds the instance of a suite that a row of results is about."""
 
     def __init__(self, suite: CampaignSuite) -> None:
