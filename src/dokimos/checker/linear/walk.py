@@ -23,6 +23,7 @@ from dokimos.networks.graph import Network, Node, Shape
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant
 from dokimos.networks.semantics.outward import (
     FLOAT32,
+    UNIT_ROUNDOFF,
     Floats,
     Format,
     Interval,
@@ -245,6 +246,8 @@ class BoundedNetwork:
         self.steps, self._ulps, self._form = steps, ulps, form
         inputs = box.map(lambda end: end.reshape(network.input_shape))
         self.facts: dict[str, Interval] = {**steps.constants, network.input: inputs}
+        if ulps is not None and network.output in network.constants:
+            self.facts[network.output] = lifted(network.constants[network.output], form).floats
         self._biases: dict[str, Floats] = {}
         self._losses: dict[str, Floats] = {}
         self._refined = set[str]()
@@ -263,7 +266,7 @@ class BoundedNetwork:
         What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what floats add in the node
         that the tensor was written by, at arguments within their facts and constants of their type.
         """
-        node, network = step.node, self.steps.network
+        node = step.node
         arguments = [self.facts[name] if name else None for name in node.inputs]
         found = _interval(node, arguments)
         noise = np.zeros(found.shape)
@@ -274,11 +277,7 @@ class BoundedNetwork:
                 found = _both(found, INTERVAL_RULES[whole.op](whole, given))
             if self._ulps is not None:
                 rounded = [
-                    lifted(network.constants[name], self._form)
-                    if name in network.constants
-                    else None
-                    if a is None
-                    else Rounded(a.lower, a.upper, np.zeros(a.shape))
+                    a if a is None else self._read_as(name, a)
                     for name, a in zip(whole.inputs, given, strict=True)
                 ]
                 asked = RoundedNode(whole, found, rounded, self._ulps, self._form)
@@ -302,6 +301,18 @@ class BoundedNetwork:
         if not np.isfinite([found.lower, found.upper]).all():
             raise InvalidProof("a tensor is not bounded by finite numbers")
         self.facts[node.output] = found
+
+    def _read_as(self, name: str, fact: Interval) -> Rounded:
+        """A tensor as a node reads it in floats: constants of their type, what is computed as it was kept.
+
+        In a type of 16 bits that may be in float32, and this node may read it rounded to the type while
+        another one reads it as it is; an input is of the type.
+        """
+        if name in self.steps.network.constants:
+            return lifted(self.steps.network.constants[name], self._form)
+        is_kept = self._form.unit <= UNIT_ROUNDOFF or name == self.steps.network.input
+        error = 0.0 if is_kept else safe(self._form.unit * fact.magnitude + self._form.tiny)
+        return Rounded(fact.lower, fact.upper, np.broadcast_to(error, fact.shape))
 
     def _refine(self, name: str, choices: Sides) -> None:
         """Bound the entries of a tensor by functionals, once."""
