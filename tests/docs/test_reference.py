@@ -18,7 +18,7 @@ DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
 INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/parallel.py"}
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
-    "core/one_core.py",
+    "core/progress.py",
     "core/parallel.py",
     "campaigns/settings.py",
     "laws/models/trial.py",

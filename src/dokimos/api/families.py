@@ -29,7 +29,6 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief, unknown_name
-from dokimos.core.tables import table
 from dokimos.engine.attacks import ATTACKS
 from dokimos.judging.survivors import (
     AttackOutcome,
@@ -227,8 +226,6 @@ def attack(
     """
     if not 0 < budget_seconds < 1e6:
         raise InputError("The budget of an attack must be a positive number of seconds below a million.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"The seed must be a whole number of at least 0, not {seed!r}.")
     names = list(dict.fromkeys(attacks)) or sorted(ATTACKS)
     for name in names:
         ATTACKS[name]  # raises InputError, with the nearest name, if it does not exist
@@ -249,6 +246,8 @@ def attack(
     folder = None if out is None else Path(out)
     outcomes = attack_all(tasks, folder=folder, jobs=jobs, progress=report)
     if folder is not None:
+        from dokimos.core.tables import table
+
         columns = ("instance", "family", "label", "attack", "found", "seconds", "least_margin", "reason")
         rows = table("attacks", columns, (_cells(one) for one in outcomes))
         write_whole(folder / "attacks.csv", rows.csv(), what="the table of attacks")

@@ -15,8 +15,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained, read_regular
+from dokimos.core.files import contained, read_regular, write_whole
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256

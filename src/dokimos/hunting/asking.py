@@ -14,8 +14,7 @@ from dokimos.campaigns.job import JobTask, log_path, perform
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.judging.judge import judge
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness

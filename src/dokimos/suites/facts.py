@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.paths import contained, read_regular
+from dokimos.core.files import contained, read_regular
 from dokimos.core.typed_values import convert
 from dokimos.suites.entry import SuiteEntry, TruthForm, read_form, read_text
 from dokimos.suites.folder import Suite

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.paths import read_regular
+from dokimos.core.files import read_regular
 from dokimos.core.typed_values import convert
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.model import Point

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
     POINT_BITS,
+    Draft,
     ball,
     first_class_loses,
     inward,
+    knob,
     random_point,
     towards,
 )

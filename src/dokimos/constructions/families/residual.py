@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import LinearLayer, root_above
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.robustness import ball, first_class_loses, inward, random_point, towards
+from dokimos.constructions.draft import Draft, ball, first_class_loses, inward, knob, random_point, towards
 from dokimos.constructions.tight_features import (
     GAIN,
     HAAR,

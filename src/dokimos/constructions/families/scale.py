@@ -8,21 +8,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.base import Construction, by_slopes, dyadic
+from dokimos.constructions.draft import (
     BOUND_BITS,
+    Draft,
     at_least,
     ball,
     dot,
     inward,
+    knob,
     random_point,
+    siblings,
     split_evenly,
     towards,
     unsafe_where,
 )
 from dokimos.core.errors import ConstructionFailed
-from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
 
 WEIGHT_BITS = 10

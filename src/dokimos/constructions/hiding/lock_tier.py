@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.constructions.draft import Draft, Origin, instance_of
+from dokimos.constructions.draft import Draft, Origin, ball, instance_of
 from dokimos.constructions.hiding.labelled import proven
 from dokimos.constructions.hiding.plants import HideSettings, draw_network, draw_points
 from dokimos.constructions.locked_networks import enlarged_box, lock_draft, shape_of
-from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof, UnreadableFile
 from dokimos.core.tables import array_in, arrays_in
 from dokimos.engine.direct import by_intervals

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.robustness import ball
+from dokimos.constructions.draft import ball
 from dokimos.core.errors import InputError
 from dokimos.core.readable import unknown_name
 from dokimos.networks.writing.builder import GraphBuilder
