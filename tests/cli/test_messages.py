@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dokimos
-from dokimos.cli.streams import _ARGUMENTS, _OPTIONS, in_options
+from dokimos.cli import _ARGUMENTS, _OPTIONS, in_options
 
 SOURCE = Path(dokimos.__file__).parent
 #: What speaks to a terminal.

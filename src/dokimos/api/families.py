@@ -13,7 +13,6 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.hiding.labelled import hidden_suite
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.hiding.plants import parse_shape as parse_shape
 from dokimos.constructions.hiding.plants import soundness_settings
@@ -305,6 +304,8 @@ def hide(
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
     """
+    from dokimos.constructions.hiding.labelled import hidden_suite
+
     suite, report = hidden_suite(settings or HideSettings(), Path(out), progress)
     return HiddenSuite(suite, report or {}, was_there=report is None)
 

@@ -34,7 +34,6 @@ from dokimos.networks.chain import (
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import write_chain
 from dokimos.suites.instance import Certificate, Instance, Label, sha256
-from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 from dokimos.suites.vnnlib.writer import write_vnnlib1
 
@@ -312,6 +311,36 @@ def unsafe_where(ways: Sequence[Conjunction], *boxes: Box, outputs: int = 1) -> 
 def at_least(bound: Fraction, output: int = 0) -> Conjunction:
     """Y_output >= bound."""
     return (Linear((), ((output, Fraction(-1)),), -bound),)
+
+
+def class_loses(
+    box: Box, label: int, classes: int, *, input_shape: Sequence[int] | None = None
+) -> Property:
+    """Unsafe: some other class is at least as high as `label`. The input is flat unless a shape is
+    given."""
+    unsafe = tuple(
+        (Linear((), tuple(sorted(((label, Fraction(1)), (other, Fraction(-1))))), Fraction(0)),)
+        for other in range(classes)
+        if other != label
+    )
+    shape = (box.size,) if input_shape is None else tuple(input_shape)
+    outputs = (classes,) if input_shape is None else (1, classes)
+    return Property((Signature("f", "X", shape, "Y", outputs),), (Case(box, unsafe),))
+
+
+def losing_class(property: Property) -> int | None:
+    """The class that a property of this form is about; None if it has another form."""
+    if len(property.cases) != 1 or property.products:
+        return None
+    winners = set()
+    for conjunction in property.cases[0].any_of:
+        if len(conjunction) != 1 or conjunction[0].inputs or conjunction[0].bound:
+            return None
+        terms = sorted(conjunction[0].outputs, key=lambda term: -term[1])
+        if len(terms) != 2 or terms[0][1] <= 0 or terms[0][1] + terms[1][1] != 0:
+            return None
+        winners.add(terms[0][0])
+    return winners.pop() if len(winners) == 1 else None
 
 
 def first_class_loses(box: Box, classes: int) -> Property:
