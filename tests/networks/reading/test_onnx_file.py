@@ -407,6 +407,25 @@ def test_missing_and_short_weights_are_refused() -> None:
     refused(model, UnreadableFile, "c0")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"data_type": TensorProto.BOOL, "int32_data": [256, 0]},
+        {"data_type": TensorProto.BOOL, "int32_data": [2, 0]},
+        {"data_type": TensorProto.BOOL, "raw_data": b"\x02\x00"},
+        {"data_type": TensorProto.INT8, "int32_data": [300, 0]},
+        {"data_type": TensorProto.UINT8, "int32_data": [-1, 0]},
+        {"data_type": TensorProto.UINT32, "uint64_data": [2**32, 0]},
+    ],
+)
+def test_a_number_that_is_not_of_its_type_is_refused(form: dict[str, Any]) -> None:
+    """Readers make different numbers of it: onnxruntime takes the 256 for true, onnx for false."""
+    where = helper.make_node("Where", ["c", "x", "x"], ["y"])
+    tensor = TensorProto(name="c", dims=[1, 2], **form)
+    with pytest.raises(UnreadableFile, match="'c' has a number that is not of its type"):
+        read(graph_of([where], initializer=[tensor]))
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     matrix = numpy_helper.from_array(np.ones((3, 2), np.float32), "m")
     model = graph_of([helper.make_node("MatMul", ["x", "m"], ["y"])], initializer=[matrix])

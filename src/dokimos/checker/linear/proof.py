@@ -207,7 +207,7 @@ class BoundedQuestion:
         )
         found = dict(zip(kept, goals.slacks(bounds), strict=True))
         if self._ulps is None:
-            near = np.broadcast_to(NEAR * self._reach(goals), len(kept)).tolist()
+            near = np.broadcast_to(NEAR * self.reach(goals), len(kept)).tolist()
             for place, number in enumerate(kept):
                 slack = found[number]
                 if slack is not None and -near[place] < slack <= 0:
@@ -215,7 +215,7 @@ class BoundedQuestion:
                     found[number] = self._exact_slack(number, here, slack)
         return [found.get(number) for number in some]
 
-    def _reach(self, goals: Goals) -> Floats:
+    def reach(self, goals: Goals) -> Floats:
         """For each leaf, or for all, about how large the numbers are that a row adds up."""
         found = [
             np.abs(rows).reshape(*rows.shape[:2], -1) @ self.bounded.facts[name].magnitude.reshape(-1)

@@ -33,9 +33,20 @@ def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
             place, f"the tensor {name!r} is stored in another file; save the network as one file."
         )
     try:
-        return numpy_helper.to_array(tensor)
+        array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise UnreadableFile(place, f"the tensor {name!r} is malformed ({error}).") from error
+    if array.dtype.kind in "iub" and not _is_as_written(tensor, array):
+        raise UnreadableFile(place, f"the tensor {name!r} has a number that is not of its type.")
+    return array
+
+
+def _is_as_written(tensor: onnx.TensorProto, array: Array) -> bool:
+    """Whether an array has the integers of the file: of 256 as a bool, readers make false or true."""
+    if array.dtype == _BOOL and array.view(np.uint8).max(initial=0) > 1:
+        return False
+    given = tensor.int32_data or tensor.uint64_data
+    return not given or array.reshape(-1).tolist() == list(given)
 
 
 def fold(lowering: Lowering, call: OnnxCall) -> bool:

@@ -426,7 +426,8 @@ class Format:
     float32, or to float32 first and to the type then, and a sum may be kept in either. Each of these
     multiplies the exact result by at most (1 + 2^-p)(1 + 2^-24) < 1 + 2^-p + 2^-23 = 1 + unit, where p is
     how many digits the type has; and what underflows in the type loses at most `tiny`, which is no less
-    than what is lost in float32.
+    than what is lost in float32. Of a result that is kept in float32, one node may read what it is in the
+    type while another reads it as it is.
     """
 
     name: str
