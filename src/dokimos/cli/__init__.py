@@ -199,9 +199,9 @@ _OPTIONS = {
 }
 _ARGUMENTS = frozenset(
     """again allow_code baseline budget_seconds by config core_only count csv data disguise domain
-    drop_easy epsilon free html in_range jobs labelled_only licence limits lock model not_scored
-    only out pass_env plugin_proofs png results rows samples scale source suite tier timeout_seconds
-    trust twins url weights""".split()  # noqa: SIM905
+    drop_easy epsilon eta free html in_range jobs labelled_only licence limits lock model not_scored
+    only out pass_env plugin_proofs png results rows samples scale source suite tau tau_slope tier
+    timeout_seconds trust twins url weights""".split()  # noqa: SIM905
 )
 _UNITS = re.compile(r"_(?:seconds|bytes)$")
 
