@@ -177,7 +177,7 @@ ADDED = {
 WITHOUT = 54_580
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 417),
+    "modules": (0, 418),
     "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),

@@ -35,7 +35,7 @@ FAULT = 3
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    from dokimos.core.progress import use_one_core
+    from dokimos.core.one_core import use_one_core
 
     prepare()
     use_one_core()

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
 from dokimos.core.inputs import ALLOWED
-from dokimos.core.progress import one_core, with_one_core
+from dokimos.core.one_core import one_core, with_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.progress import THREADS
+from dokimos.core.one_core import THREADS
 
 #: CPU seconds and memory beyond what the file itself takes, and for each byte of it.
 _SECONDS, _SECONDS_PER_BYTE = 20, 2e-6
