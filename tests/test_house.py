@@ -171,15 +171,16 @@ ADDED = {
     "float types of 16 bits": 140,
     "answers under semantics of their own, their proofs, runs and two families": 640,
     "what an audit found in files, kept for the next call": 65,
+    "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
-WITHOUT = 54_749
+WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 435),
-    "import lines in percent": (0, 10.2),
+    "modules": (0, 420),
+    "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),
     "lines of a module (median)": (90, 200),

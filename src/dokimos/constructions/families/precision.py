@@ -12,9 +12,8 @@ import numpy as np
 from dokimos.checker.check import RUNS
 from dokimos.checker.linear.cover import LEAF
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, choice, siblings
+from dokimos.constructions.draft import Draft, at_least, choice, siblings, unsafe_where
 from dokimos.constructions.operators.sketch import Gate, Sketch, draw_gate
-from dokimos.constructions.robustness import at_least, unsafe_where
 from dokimos.engine.direct import by_intervals
 from dokimos.suites.instance import Certificate, Label, OwnAnswer, Semantics
 from dokimos.suites.vnnlib.model import Box, Point
