@@ -13,7 +13,7 @@ counterexample and the data; FOLDER gets the data as CSV.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import importlib
 import importlib.util
 import itertools
 import warnings
@@ -268,7 +268,7 @@ def main(given: Sequence[str] | None = None) -> None:
         if importlib.util.find_spec(module) is None:
             print(f"{name}: not installed")
             continue
-        print(f"{name} {importlib.metadata.version(name)}")
+        print(f"{name} {importlib.import_module(module).__version__}")
         for number, setting in enumerate(settings()):
             found = hunted(setting, draws=options.draws, rows=options.rows)
             print(report(found), flush=True)
