@@ -93,8 +93,8 @@ def hunted(folder: Path) -> str:
     rounds = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     minutes = sum(float(line["cpu_seconds"]) for line in rounds) / 60
     tallies = [values for line in rounds for values in line["kinds"].values()]
-    drawn, told, wrong = (sum(each[name] for each in tallies) for name in ("instances", "told", "wrong"))
-    return f"| {folder.name} | {len(rounds)} | {minutes:.1f} | {drawn} | {told} | {wrong} |"
+    drawn, told = (sum(each[name] for each in tallies) for name in ("instances", "told"))
+    return f"| {folder.name} | {len(rounds)} | {minutes:.1f} | {drawn} | {told} |"
 
 
 def page(found: list[Trophy], known: dict[str, dict[str, str]], hunts: Sequence[str] = ()) -> list[str]:
@@ -112,8 +112,8 @@ def page(found: list[Trophy], known: dict[str, dict[str, str]], hunts: Sequence[
         "",
     ]
     if hunts:
-        lines += ["| hunt | rounds | CPU-minutes | instances drawn | tests that bit | wrong answers |"]
-        lines += ["|---|---:|---:|---:|---:|---:|", *hunts, ""]
+        lines += ["| hunt | rounds | CPU-minutes | instances drawn | tests that bit |"]
+        lines += ["|---|---:|---:|---:|---:|", *hunts, ""]
     for own in wrong.values():
         lines += section(own, known.get(own[0].form.cause.key))
     crashes = [own for own in groups.values() if own[0].is_crash]
