@@ -169,16 +169,16 @@ ADDED = {
     "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
     "what exact walks and readers refuse": 33,
     "float types of 16 bits": 140,
-    "what an audit found in files, kept for the next call": 65,
+    "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
-WITHOUT = 54_749
+WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 433),
-    "import lines in percent": (0, 10.2),
+    "modules": (0, 418),
+    "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),
     "lines of a module (median)": (90, 200),
