@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -67,11 +67,45 @@ class DecisionTree:
 
     @property
     def depth(self) -> int:
-        """The number of steps from the root to the furthest leaf."""
+        """The number of steps from the root to the furthest leaf, by whichever of its parents."""
         depths = np.zeros(len(self.feature), dtype=np.int64)
         for node in np.flatnonzero(self.feature != LEAF):
-            depths[[self.left[node], self.right[node]]] = depths[node] + 1
+            sides = [self.left[node], self.right[node]]
+            depths[sides] = np.maximum(depths[sides], depths[node] + 1)
         return int(depths.max())
+
+
+#: The sides of a node, where the tests that stand for it end.
+LEFT, RIGHT = -1, -2
+
+
+class Step(NamedTuple):
+    """A test among those that stand for a node, and where it leads: a test by its number, or a side."""
+
+    column: int
+    at: float
+    missing_left: bool
+    left: int
+    right: int
+
+
+def with_steps(tree: DecisionTree, steps: Mapping[int, Sequence[Step]]) -> DecisionTree:
+    """The tree with tests in place of some of its nodes; a test leads to later ones, or to a side."""
+    if not steps:
+        return tree
+    sizes = np.array([len(steps.get(node, (None,))) for node in range(len(tree.feature))])
+    start = np.cumsum(sizes) - sizes
+    feature, at = np.repeat(tree.feature, sizes), np.repeat(tree.threshold, sizes)
+    left, right = (np.repeat(start[side], sizes) for side in (tree.left, tree.right))
+    known = np.zeros(len(tree.feature), np.bool_) if tree.missing_left is None else tree.missing_left
+    missing = np.repeat(known, sizes)
+    for node, tests in steps.items():
+        first = int(start[node])
+        ends = {LEFT: int(start[tree.left[node]]), RIGHT: int(start[tree.right[node]])}
+        for own, step in enumerate(tests, first):
+            feature[own], at[own], missing[own] = step.column, step.at, step.missing_left
+            left[own], right[own] = (ends.get(to, first + to) for to in (step.left, step.right))
+    return DecisionTree(feature, at, left, right, np.repeat(tree.value, sizes, axis=0), missing)
 
 
 class Ensemble:
