@@ -114,7 +114,8 @@ class Ensemble:
     It is computed in doubles, or with `float32_sums` in float32, in this order. With `single`, records are
     rounded to float32 before they are compared, as scikit-learn does. The decision is the index of the
     largest score, or the entry of `classes` at that index; a single score is the decision itself. With a
-    `tie`, a class may be decided whose score is that much below the largest; with a `link`, the words for
+    `tie`, a class may be decided whose score is that much below the largest, and a single score that is the
+    decision may be that much off; with a `link`, the words for
     an increasing function, the decision is that function of the single score; if it `is_vector`, there is
     none, but several numbers. Without `takes_missing`, there is no score for a record with nan. `names` are
     those of the columns, where they are known.
@@ -246,6 +247,22 @@ def last_not(holds: Callable[[float], bool], bits: type, number: type, *, most: 
         is_above = holds(float(bits(middle).view(number)))
         low, high = (low, middle) if is_above else (middle, high)
     return float(bits(low).view(number))
+
+
+def last_left(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest double that is at most each threshold after it is rounded to float32.
+
+    The numbers that round to a float32 f are those up to the middle between f and the next, and that middle
+    where f is even: of all doubles, the middle is one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = threshold.astype(np.float32)
+        below = np.where(below > threshold, np.nextafter(below, np.float32(-np.inf)), below)
+        above = np.nextafter(below, np.float32(np.inf))
+        middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
+        goes_left = middle.astype(np.float32) <= threshold
+    found = np.where(goes_left, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(below) & np.isfinite(above), found, threshold)
 
 
 # The file format of decision trees. A file is JSON, documented in docs/laws.md:
