@@ -29,7 +29,7 @@ from dokimos.core.readable import printable
 from dokimos.core.tables import most_unfolded
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import own_format, rounding_bounds
 from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Point
 
@@ -43,6 +43,7 @@ class ExcludedValue:
     """The first number at a counterexample that a verifier's interval excludes."""
 
     node: str
+    operator: str
     entry: int
     lower: float
     upper: float
@@ -101,9 +102,7 @@ def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> 
     model = onnx.ModelProto()
     model.ParseFromString(uncompressed(content, file="the network"))
     try:
-        values = rounding_bounds(
-            network, point, point, ulps=DEFAULT_ULPS, float64=network.dtype == np.float64
-        )
+        values = rounding_bounds(network, point, point, ulps=DEFAULT_ULPS, form=own_format(network))
     except InputError:
         return None
     unfit = [
@@ -129,5 +128,5 @@ def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> 
                 at = int(outside[0])
                 name = node.name or f"{node.op_type} number {position}"
                 middle = float(least[at] / 2 + most[at] / 2)
-                return ExcludedValue(name, at, float(lower[at]), float(upper[at]), middle)
+                return ExcludedValue(name, node.op_type, at, float(lower[at]), float(upper[at]), middle)
     return None

@@ -71,7 +71,7 @@ class Rewritten(CertificateKind):
         if not chain.equals(as_chain(problem.network)):
             raise InvalidProof("the steps do not turn the base network into the shipped network")
         proven = CERTIFICATES[given.kind].prove(replace(problem, network=base), given.data)
-        return Proven(proven.real, problem.in_float32(lambda: _margin_after_rounding(problem, proven.real)))
+        return Proven(proven.real, problem.in_floats(lambda: _margin_after_rounding(problem, proven.real)))
 
 
 def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:
@@ -154,16 +154,16 @@ class ParityLockProof(CertificateKind):
         argument, rest = _without_gate(problem.network, given.gate)
         lock = before(problem.network, argument)
         _require_shut(piecewise_linear(lock), given)
-        asked = None if problem.asks_float32() else problem.asked
+        asked = None if problem.asks_floats() else problem.asked
         proven = kind.prove(replace(problem, network=rest, asked=asked), given.data)
 
         def in_float32() -> Fraction:
-            if proven.float32 is None:
+            if proven.floats is None:
                 raise InvalidProof("the network without the gate is not proven in float32")
             for box in {box for box, _ in problem.property.questions()}:
                 rounding = rounding_bounds(lock, box.lower, box.upper, ulps=problem.ulps)
                 _require_shut(piecewise_linear(lock, rounding=rounding), given)
-            return proven.float32 - _flushed(problem)
+            return proven.floats - _flushed(problem)
 
         return Proven(proven.real, problem.in_float32(in_float32))
 
