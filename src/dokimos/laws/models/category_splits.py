@@ -19,8 +19,8 @@ from dokimos.laws.models.trees import (
     RIGHT,
     DecisionTree,
     Ensemble,
+    NodeTest,
     NotRead,
-    Step,
     with_steps,
 )
 
@@ -58,9 +58,9 @@ def with_splits(tree: DecisionTree, splits: Mapping[int, CategorySplit]) -> Deci
         column, ranges = int(tree.feature[node]), split.ranges()
         ends = [k + 1 if k + 2 < len(ranges) else _side(ranges[-1][1]) for k in range(len(ranges) - 1)]
         steps[node] = [
-            Step(column, end, is_left == split.missing_left, _side(is_left), after)
+            NodeTest(column, end, is_left == split.missing_left, _side(is_left), after)
             for (end, is_left), after in zip(ranges, ends, strict=False)
-        ] or [Step(column, 0.0, False, _side(ranges[0][1]), _side(ranges[0][1]))]  # no category is listed
+        ] or [NodeTest(column, 0.0, False, _side(ranges[0][1]), _side(ranges[0][1]))]
     return with_steps(tree, steps)
 
 
@@ -232,17 +232,17 @@ def of_catboost(
     asked = [plain[None], *(_combinations(plain, each) for each in parts)]
     leaves = np.asarray(model.calc_leaf_indexes(hand(np.concatenate(asked)))).astype(np.int64)
     answers = np.split(leaves, np.cumsum([len(each) for each in asked])[:-1])[1:]
-    chains: list[list[Step]] = []
+    chains: list[list[NodeTest]] = []
     for split, answer, own in zip(splits, answers, parts, strict=True):
         bits = answer[:, split.tree] >> split.bit & 1
         chains.append(_steps_of(bits.reshape([len(part.cases) for part in own]), own))
 
-    def steps(feature: int, at: float, missing: bool) -> list[Step]:
+    def steps(feature: int, at: float, missing: bool) -> list[NodeTest]:
         if feature >= inputs:
             return chains[feature - inputs]
         if slots[feature].feature.kind is Kind.CHOICE:
             raise NotRead(f"{slots[feature].feature.name} is a choice, which it takes for a number")
-        return [Step(slots[feature].start, at, missing, LEFT, RIGHT)]
+        return [NodeTest(slots[feature].start, at, missing, LEFT, RIGHT)]
 
     made = []
     for tree in trees.trees:
@@ -297,9 +297,9 @@ def _combinations(plain: NDArray[np.float64], parts: Sequence[_Part]) -> NDArray
     return rows
 
 
-def _steps_of(answers: NDArray[np.int64], parts: Sequence[_Part]) -> list[Step]:
+def _steps_of(answers: NDArray[np.int64], parts: Sequence[_Part]) -> list[NodeTest]:
     """The tests that lead each combination of cases to the side of its answer, 0 to the left."""
-    found: list[Step] = []
+    found: list[NodeTest] = []
 
     def lead(answers: NDArray[np.int64], parts: Sequence[_Part]) -> int:
         if (answers == answers.flat[0]).all():
@@ -315,7 +315,7 @@ def _steps_of(answers: NDArray[np.int64], parts: Sequence[_Part]) -> list[Step]:
         for k in tested:
             places.append(len(found))
             at = part.borders[k] if part.borders else 0.5
-            found.append(Step(part.column + (0 if part.borders else k), at, part.missing_left, 0, 0))
+            found.append(NodeTest(part.column + (0 if part.borders else k), at, part.missing_left, 0, 0))
             sides.append(lead(answers[k], parts[1:]))
         rest = lead(answers[last], parts[1:])
         for place, side, after in zip(places, sides, [*places[1:], rest], strict=False):
@@ -324,4 +324,4 @@ def _steps_of(answers: NDArray[np.int64], parts: Sequence[_Part]) -> list[Step]:
         return [*places, rest][0]
 
     end = lead(answers, parts)
-    return found or [Step(parts[0].column, 0.5, False, end, end)]
+    return found or [NodeTest(parts[0].column, 0.5, False, end, end)]

@@ -23,8 +23,8 @@ from dokimos.laws.models.trees import (
     RIGHT,
     DecisionTree,
     Ensemble,
+    NodeTest,
     NotRead,
-    Step,
     with_steps,
 )
 
@@ -143,9 +143,9 @@ def trees_of_records(
     )
 
 
-def _always(column: int, left: bool) -> Step:
+def _always(column: int, left: bool) -> NodeTest:
     end = float(np.finfo(np.float64).max)
-    return Step(column, end if left else -end, left, LEFT, RIGHT)
+    return NodeTest(column, end if left else -end, left, LEFT, RIGHT)
 
 
 class _Pulled:
@@ -190,7 +190,7 @@ class _Pulled:
         inner = np.flatnonzero(tree.feature != LEAF).tolist()
         return with_steps(tree, {node: self._steps(tree, node) for node in inner})
 
-    def _steps(self, tree: DecisionTree, node: int) -> list[Step]:
+    def _steps(self, tree: DecisionTree, node: int) -> list[NodeTest]:
         """The tests of a node: of a number, or of options, each of which goes to a side."""
         column = int(tree.feature[node])
         source, at = self._made[column].column, float(tree.threshold[node])
@@ -203,15 +203,17 @@ class _Pulled:
             return self._of_choice(slot, self._options[source][:, column], at, missing)
         if source in self._gaps:
             missing = self._goes_left(self._gaps[source][column], at, missing)
-        return [Step(slot.start, self._last[column, at], missing, LEFT, RIGHT)]
+        return [NodeTest(slot.start, self._last[column, at], missing, LEFT, RIGHT)]
 
-    def _of_choice(self, slot: Slot, values: NDArray[np.float64], at: float, missing: bool) -> list[Step]:
+    def _of_choice(
+        self, slot: Slot, values: NDArray[np.float64], at: float, missing: bool
+    ) -> list[NodeTest]:
         sides = [self._goes_left(value, at, missing) for value in values.tolist()]
         options = sides[: slot.feature.width]
         rest = sides[-1] if slot.feature.has_none else sum(options) * 2 > len(options)
         tested = [k for k, side in enumerate(options) if side is not rest]
         one, other = (LEFT, RIGHT) if rest else (RIGHT, LEFT)
-        found = [Step(slot.start + k, 0.5, False, n + 1, other) for n, k in enumerate(tested)]
+        found = [NodeTest(slot.start + k, 0.5, False, n + 1, other) for n, k in enumerate(tested)]
         return [*found[:-1], found[-1]._replace(left=one)] if found else [_always(slot.start, rest)]
 
     def _goes_left(self, value: float, at: float, missing: bool) -> bool:

@@ -79,7 +79,7 @@ class DecisionTree:
 LEFT, RIGHT = -1, -2
 
 
-class Step(NamedTuple):
+class NodeTest(NamedTuple):
     """A test among those that stand for a node, and where it leads: a test by its number, or a side."""
 
     column: int
@@ -89,7 +89,7 @@ class Step(NamedTuple):
     right: int
 
 
-def with_steps(tree: DecisionTree, steps: Mapping[int, Sequence[Step]]) -> DecisionTree:
+def with_steps(tree: DecisionTree, steps: Mapping[int, Sequence[NodeTest]]) -> DecisionTree:
     """The tree with tests in place of some of its nodes; a test leads to later ones, or to a side."""
     if not steps:
         return tree
