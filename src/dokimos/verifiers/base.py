@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self, final
 
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Outcome, Termination
 
@@ -121,7 +120,7 @@ class Finding:
     remedy: str = ""
 
 
-_PROGRAM = '''"""Asks {name} about the two files beside this one, by its own command line."""
+_PROGRAM = '''"""Asks the tool about the two files beside this one, by its own command line."""
 
 import subprocess
 import sys
@@ -369,7 +368,7 @@ class Verifier(ABC):
         if invocation.files:
             return None
         words = ", ".join(repr(word.replace(f"{folder}{os.sep}", "")) for word in invocation.command[1:])
-        return _PROGRAM.format(name=self.name, words=words, result=query.result.name)
+        return _PROGRAM.format(words=words, result=query.result.name)
 
     def accepts(self, exit_code: int) -> bool:
         """Whether an answer may be read after this exit code."""

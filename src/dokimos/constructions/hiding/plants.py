@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.robustness import ball
+from dokimos.constructions.draft import ball, class_loses
 from dokimos.core.errors import InputError
 from dokimos.core.readable import unknown_name
 from dokimos.networks.writing.builder import GraphBuilder
-from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Box, Point, Property
 
 #: Inputs lie in [-DOMAIN, DOMAIN]; `epsilon` is a share of it, as in the paper.
@@ -206,12 +205,13 @@ _SOUNDNESS = {
 
 
 def soundness_settings(options: HideSettings) -> dict[str, HideSettings]:
-    """All 26 by name, with their other settings taken from `options`."""
+    """All 26 by name, with other settings taken from `options`; as locks, all but the transformer's."""
     return {
         f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}": replace(
-            options, tier="trained", architecture=architecture, input_shape=shape, epsilon=epsilon
+            options, architecture=architecture, input_shape=shape, epsilon=epsilon
         )
         for architecture, variants in _SOUNDNESS.items()
+        if options.tier == "trained" or architecture != "vit"
         for epsilon, shape in variants
     }
 
