@@ -234,9 +234,8 @@ def test_a_network_of_scikit_learn_comes_back_as_a_fitted_estimator(classes: int
     neural = pytest.importorskip("sklearn.neural_network")
     rows, _ = _data()
     names = np.array(["a no", "b maybe", "c yes"])[np.digitize(4.5 - rows[:, 0], [-2, 2][: classes - 1])]
-    model = neural.MLPClassifier((6,), max_iter=60, random_state=0)
-    with pytest.warns(match="converged"):
-        model.fit(rows[:300], names[:300])
+    model = neural.MLPClassifier((6,), learning_rate_init=0.03, max_iter=400, random_state=0)
+    model.fit(rows[:300], names[:300])
     of = _domain(None)
     of = read_domain(
         SimpleNamespace(
