@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dokimos.api.arguments import known_names
+from dokimos.api.arguments import expect_campaigns, known_names
 from dokimos.cli.completion import rule_set_names
 from dokimos.cli.options import Families, MovedSuites
 from dokimos.cli.output import Json, printout
@@ -36,6 +36,7 @@ def judge(
     Exit code 1 if an answer is wrong, whatever the rule sets say; 2 if a label that an answer was judged by
     fails its check.
     """
+    expect_campaigns([run])
     import dokimos
     from dokimos.cli.output import listed, progress_bar
     from dokimos.reports.findings import Findings
@@ -76,6 +77,7 @@ def explain(
 
     Reads the profiles of the suites: make them first with `dokimos profile SUITE`.
     """
+    expect_campaigns(run)
     import dokimos
     from dokimos.cli.output import progress_bar
 
@@ -125,6 +127,7 @@ def report(
 
     Exit code 2 if a label that an answer was judged by fails its check; the page is written anyway.
     """
+    expect_campaigns([*run, *(against or ())])
     import dokimos
     from dokimos.cli.output import listed, progress_bar
 

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
 from dokimos.core.inputs import ALLOWED
-from dokimos.core.one_core import one_core, with_one_core
+from dokimos.core.one_core import collect_seldom, one_core, with_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,6 +75,7 @@ def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
     os.environ.clear()
     os.environ.update(with_one_core(environment))
     ALLOWED.set(most_bytes)
+    collect_seldom()
 
 
 def _leave_with_parent() -> None:

@@ -442,9 +442,26 @@ def rounding_bounds(
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
     form = FLOAT64 if float64 else FLOAT32
-    table = {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
     with np.errstate(all="ignore"):
-        return propagate(network, value, lift=_lift, table=table, semantics="rounding")
+        return propagate(
+            network,
+            value,
+            lift=_lift,
+            table=_rules(ulps, form),
+            semantics="rounding",
+            known=_constants(network),
+        )
+
+
+@lru_cache(maxsize=8)
+def _rules(ulps: int, form: Format) -> Mapping[str, Rule[Rounded]]:
+    return {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
+
+
+@lru_cache(maxsize=1)
+def _constants(network: Network) -> Mapping[str, Rounded]:
+    """The constants of the last network, with their absolute values; it is walked more than once."""
+    return {name: _lift(array) for name, array in network.constants.items()}
 
 
 @lru_cache(maxsize=4)
@@ -465,7 +482,9 @@ def refuse_float64(network: Network) -> None:
 
 def _lift(array: NDArray[Any]) -> Rounded:
     exact = lift_constant(array)
-    return Rounded(exact.lower, exact.upper, np.where(np.isfinite(array), 0.0, np.inf))
+    finite = np.isfinite(array)
+    error = np.broadcast_to(0.0, array.shape) if finite.all() else np.where(finite, 0.0, np.inf)
+    return Rounded(exact.lower, exact.upper, error)
 
 
 def rounding_rule(op: str, ulps: int, form: Format = FLOAT32) -> Rule[Rounded]:
