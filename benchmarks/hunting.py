@@ -22,11 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.hunting.in_process import InProcess
 
-from dokimos.hunting.causes import cause_of
-from dokimos.hunting.one_finding import wrong_of
 from dokimos.hunting.proven_draws import Bandit, draw, kinds
-from dokimos.hunting.reduction import Reducer
+from dokimos.hunting.reduction import Reducer, cause_of
 from dokimos.hunting.specimen import LEAST_MARGIN, LabelProver, margin_of, specimen_of
+from dokimos.hunting.write_up import wrong_of
 from dokimos.suites.instance import Semantics
 from dokimos.verifiers.planted.catalogue import ATTACKERS
 

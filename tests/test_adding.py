@@ -245,7 +245,7 @@ def test_a_measurement(copy: Copy, campaign: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     copy.write(
         "difficulty/components/mine.py",
-        "from dokimos.difficulty.components.bounds import Inputs\n"
+        "from dokimos.difficulty.components.measurements import Inputs\n"
         "class Mine(Inputs):\n"
         "    '''d, once more.'''\n"
         "    name = 'mine'\n"

@@ -144,25 +144,39 @@ def numbers() -> dict[str, float]:
     }
 
 
+#: What has come since 57,000 lines were agreed on, and how many lines each of it took, at most.
+ADDED = {
+    "the proofs `linear` and `trees`, and their searches": 2500,
+    "readers of boosted trees and pipelines, laws on numbers, `monotone`, laws as objects": 2200,
+    "suites that test proofs, planted attackers, a tool asked with and without its attack": 1400,
+    "safety": 750,
+    "the knobs of the published grid": 350,
+    "graph networks": 180,
+    "suites of suites, Where, ScatterND and records of what planted bugs answer": 180,
+    "editions of a competition, with their tables and pages": 1000,
+    "audits that never give up": 450,
+    "hunts and reductions": 2800,
+    "a search that is kept and goes on, and programs of parts that are made once": 330,
+    "exported models, categories, networks of one number in laws": 850,
+    "the database of labels, properties of several networks, answers of releases about their data": 650,
+    "labels in one file, which audits use, and published answers on several networks": 100,
+    "leaves that are checked while a search goes on, attacks beside it, gradients of lines": 150,
+    "repaired trees and estimators, votes, stacks and dart, names of classes, every value in laws": 300,
+    "one thread, and what a proof and its cross-check compute once": 40,
+    "walks in exact rationals": 150,
+    "searches of laws that take turns, Erf, Sqrt and Gelu": 100,
+    "quantised operators: their readers, family and suite": 440,
+    "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
+    "what exact walks and readers refuse": 33,
+    "float types of 16 bits": 140,
+    "what an audit found in files, kept for the next call": 65,
+    "parts that are close to call, and budgets that end the bounds of a whole box": 35,
+}
+#: What the house has without these: less than was agreed on.
+WITHOUT = 54_749
 LIMITS = {
-    # 57,000 and 400, and what came since: the proofs `linear` and `trees`, and their searches (2,500);
-    # readers of boosted trees and pipelines, laws on numbers, `monotone`, laws as objects (2,200); suites
-    # that test proofs, planted attackers, a tool asked with and without its attack (1,400); safety (750);
-    # the knobs of the published grid (350); graph networks (180); suites of suites, Where,
-    # ScatterND and records of what planted bugs answer (180); editions of a
-    # competition, with their tables and pages (1,000), and audits that never give up (450); hunts and
-    # reductions (2,800, in seventeen modules and a room); a search that is kept and goes on, and programs
-    # of parts that are made once (330); exported models, categories, networks of one number in laws (850);
-    # the database of labels, properties of several networks, answers of releases about their data (650);
-    # labels in one file, which audits use, and published answers on several networks (100); leaves that
-    # are checked while a search goes on, attacks beside it, gradients of lines (150); repaired trees and
-    # estimators, votes, stacks and dart, names of classes, every value in laws (300); one thread, and what
-    # a proof and its cross-check compute once (40); walks in exact rationals (150); searches of laws that
-    # take turns, Erf, Sqrt and Gelu (100); quantised operators: their readers, family and suite (440);
-    # blocks of laws that stop at their predictions, so that many cases are answered at once (200);
-    # what exact walks and readers refuse (20).
-    "lines of code": (0, 70_020),
-    "modules": (0, 447),
+    "lines of code": (0, WITHOUT + sum(ADDED.values())),
+    "modules": (0, 432),
     "import lines in percent": (0, 10.2),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),

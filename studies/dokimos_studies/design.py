@@ -31,8 +31,9 @@ from dokimos.core.plugins import packages_missing
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import unknown_name
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, symbol
-from dokimos.difficulty.inspection import Floats, Inspection
+from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.outward import Floats
 from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from dokimos_studies.command_line import counted, on_stderr, positive

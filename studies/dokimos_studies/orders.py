@@ -4,7 +4,7 @@
 
 Writes src/dokimos/suites/shipped/orders/SUITE.json. For every planted bug it looks for an instance that
 catches it, and then orders the instances so that bugs, families, labels and knobs are covered early (see
-`dokimos.suites.budgets`). What the files say of instances that are still there is used again, so
+`dokimos.suites.facts`). What the files say of instances that are still there is used again, so
 that a small change of a suite takes seconds; --anew looks for everything. What bugs answered is kept in
 --records FILE, which is that of `dokimos-studies planted`. On suites whose instances are
 too large for the planted verifiers, no bugs are looked for. --check writes nothing, and exits with 1 where
@@ -23,8 +23,8 @@ from pathlib import Path
 import dokimos
 from dokimos.core import strict_json
 from dokimos.core.files import write_whole
-from dokimos.suites.budgets import SuiteOrder, cover_order, covering, shipped_order
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import SuiteOrder, cover_order, covering, shipped_order
 from dokimos.suites.folder import shipped_names
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, MISREADERS

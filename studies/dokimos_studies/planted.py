@@ -21,8 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import dokimos
-from dokimos.suites.budgets import in_order
 from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import in_order
 from dokimos.verifiers.planted.attackers import Attacker
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import ATTACKERS, BOUNDERS, IDEAL, MISREADERS, PLANTED, TRUSTERS

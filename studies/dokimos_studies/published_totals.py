@@ -6,8 +6,9 @@ RESULTS are repositories of results as VNN-COMP publishes them, in folders calle
 each rule set of a year, the points of every tool in every category and the totals are compared with those
 in the organisers' own tables. Answers and times are read from `results.csv`. What the organisers' program
 said of each witness is read from its log, where one is published (there is none in 2021, when witnesses
-did not count): so everything but the replay of witnesses is done again. Where the benchmarks are at hand,
-`dokimos audit` replays the witnesses too; --audit takes the campaigns that it made.
+did not count); where it is not, the number of a tool's penalties in a category is read from their tables:
+so everything but the replay of witnesses is done again. Where the benchmarks are at hand, `dokimos audit`
+replays the witnesses too; --audit takes the campaigns that it made.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ import dokimos
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.core.parallel import default_jobs
+from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.marks import ClassifiedWitness, Score, WitnessClass, competition_marks, scores
 from dokimos.judging.published_results import (
     ResultsTable,
@@ -36,7 +39,7 @@ from dokimos.judging.published_results import (
     results_year,
     shortest_runs,
 )
-from dokimos.judging.rules import RULE_SETS
+from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.exports import markdown_table
 from dokimos.suites.answers import Answer
@@ -52,15 +55,18 @@ Made by
     {command}
 
 from the repositories in which each year published its results. A *score* is what one tool got in one
-category; the [rule sets](../../docs/verdicts.md#rule-sets) are those of each year. *By the log* means that
-answers and times are those of the results, and that each witness is what the organisers' log says of it;
-*by replay* that Dokimos replayed the witnesses on the benchmark's own files, for categories all of whose
-instances are at hand.
+category; the [rule sets](../../docs/verdicts.md#rule-sets) are those of each year. Answers and times are
+always those of the results. *By the log* means that each witness is what the organisers' log says of it.
+The logs of 2024 and 2025 are not at hand: *by penalties* means that as many answers of a tool in a category
+are wrong as the organisers' table says, and all its others right. *By replay* means that Dokimos replayed
+the witnesses on the benchmark's own files, for categories all of whose instances are at hand; its totals
+take the other categories by penalties.
 
-Not compared are the totals of 2024 and 2025: no log of what was said of each witness is at hand, and
-replaying all of them takes all benchmarks of these years. Of 2021, only the table with one overhead for
-each tool is compared. 2026 has published no results. The results of 2024 must be those that were scored, in
-July 2024 (commit 5d74e5a of that repository): two tools' were replaced in October.
+Totals are those of the track whose tables the organisers call scored: the extended one in the files of
+2024, the regular one in those of 2025; of the other tracks, scores are compared. Of 2021, only the table
+with one overhead for each tool is compared. 2026 has published no results. The results of 2024 must be
+those that were scored, in July 2024 (commit 5d74e5a of that repository): two tools' were replaced in
+October.
 """
 #: What the program of a year drops by itself, without a setting.
 _DROPPED = {"2022": ("cifar2020", "convBigRELU")}
@@ -74,14 +80,17 @@ class Scoring:
 
     `unscored` categories are not in the totals, `skipped` are tools with a category in which they do not
     count, and `dropped` is a category with a part of the name of a network whose answers do not count.
+    `left_out` are tools in no table. `classes` are what the log says of witnesses; None if there is none.
     """
 
     rules: str
     unscored: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, str] = ("", "")
+    left_out: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     scores: Scores = field(default_factory=dict)
+    penalties: Scores = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)
     classes: Mapping[tuple[str, int], Mapping[str, WitnessClass]] | None = None
 
@@ -94,7 +103,7 @@ def main() -> None:
     words.add_argument("results", nargs="+", type=Path)
     words.add_argument("--audit", action="append", default=[], type=Path)
     given = words.parse_args()
-    audited = {year: judged for folder in given.audit for year, judged in _audited(folder)}
+    audited = _audited(given.audit)
     rows, differing = [], []
     for folder in given.results:
         for scoring in scorings(folder):
@@ -132,28 +141,36 @@ def compared(
 
 
 def again(
-    folder: Path, scoring: Scoring, audited: Mapping[int, JudgedCampaigns]
+    folder: Path, scoring: Scoring, audited: Mapping[int, Sequence[Judgement]]
 ) -> Iterator[tuple[str, Scores, Mapping[str, float]]]:
-    """The scores by the log, with totals, and those by replay, as far as they can be had."""
-    if scoring.classes is not None:
-        found = added_up(folder, scoring)
-        totals: dict[str, float] = {}
-        for one in found:
-            if _plain(one.suite) not in map(_plain, scoring.unscored):
-                tool = _tool(scoring, one.verifier)
-                totals[tool] = totals.get(tool, 0.0) + one.worth
-        how = "by the log" if scoring.classes else "by answers and times"
-        yield how, _by_name(scoring, found), totals
+    """The scores and totals from what the organisers said of witnesses, and those by replay."""
+    added = added_up(folder, scoring)
+    how = "by penalties" if scoring.classes is None else "by the log" if scoring.classes else ""
+    yield how or "by answers and times", _by_name(scoring, added), _totals(scoring, added)
     year = RULE_SETS[scoring.rules].year
     if year is not None and year in audited:
-        judged = audited[year].judgements
-        whole = _whole(folder, judged)
-        found = [one for one in scores(judged) if one.rules == scoring.rules]
+        whole = _whole(folder, audited[year])
         known = {category for category, _ in scoring.scores}
-        named = {_plain(one.suite): _plain(f"{year}_{one.suite}") for one in found if one.suite in whole}
-        moved = {own: full for own, full in named.items() if full in known}
-        by_name = _by_name(scoring, found)
-        yield "by replay", {(moved[c], tool): p for (c, tool), p in by_name.items() if c in moved}, {}
+        own = [
+            replace(one, suite=named)
+            for one in scores(audited[year])
+            if one.rules == scoring.rules and one.suite in whole
+            for named in (f"{year}_{one.suite}", one.suite)
+            if plain(named) in known
+        ]
+        replayed = {plain(one.suite) for one in own}
+        rest = [one for one in added if plain(one.suite) not in replayed]
+        yield "by replay", _by_name(scoring, own), _totals(scoring, [*own, *rest])
+
+
+def _totals(scoring: Scoring, found: Iterable[Score]) -> dict[str, float]:
+    """The sums of what the scored categories are worth to each tool."""
+    sums: dict[str, float] = {}
+    for one in found:
+        if plain(one.suite) not in map(plain, scoring.unscored):
+            tool = _tool(scoring, one.verifier)
+            sums[tool] = sums.get(tool, 0.0) + one.worth
+    return sums
 
 
 def _whole(folder: Path, judgements: Sequence[Judgement]) -> set[str]:
@@ -168,17 +185,21 @@ def _whole(folder: Path, judgements: Sequence[Judgement]) -> set[str]:
 
 
 def _by_name(scoring: Scoring, found: Iterable[Score]) -> dict[tuple[str, str], int]:
-    return {(_plain(one.suite), _tool(scoring, one.verifier)): one.points for one in found}
+    return {(plain(one.suite), _tool(scoring, one.verifier)): one.points for one in found}
 
 
-def _audited(folder: Path) -> Iterator[tuple[int, JudgedCampaigns]]:
-    """The campaign that an audit made, judged by the rules of the year of its results."""
-    source = dokimos.read_campaign(folder).manifest.published
-    year = None if source is None else source.year
-    if year is None:
-        raise InputError(f"{folder}: it is no campaign that `dokimos audit --results` made.")
-    rules = [name for name in RULE_SETS if RULE_SETS[name].year == year]
-    yield year, dokimos.judge(folder, rules=rules)
+def _audited(folders: Iterable[Path]) -> dict[int, tuple[Judgement, ...]]:
+    """What audits of published results judged, by year; what they have kept is not judged again."""
+    found: dict[int, tuple[Judgement, ...]] = {}
+    for folder in folders:
+        source = dokimos.read_campaign(folder).manifest.published
+        if source is None or source.year is None:
+            raise InputError(f"{folder}: it is no campaign that `dokimos audit --results` made.")
+        judged = judge_campaigns(
+            [folder], rules=None, jobs=default_jobs(), judged=lambda _done, _total, _what: None
+        )
+        found[source.year] = (*found.get(source.year, ()), *judged.judgements)
+    return found
 
 
 # What the organisers published
@@ -189,32 +210,45 @@ def scorings(folder: Path) -> Iterator[Scoring]:
     tables = find_results(folder)
     year = results_year(folder, tables)
     if year == 2021:
-        said = _tables([folder / "output_singleoverhead.txt"])
+        said = _Tables.of(folder / "output_singleoverhead.txt")
         # As `process_results.py` of that year has it: the second is left out of the totals.
-        yield Scoring(f"vnncomp{year}", ("cifar2020",), (("RPM", "mnistfc"),), ("", ""), {}, *said, {})
+        skipped = (("RPM", "mnistfc"),)
+        yield Scoring(
+            f"vnncomp{year}", ("cifar2020",), skipped, scores=said.points, totals=said.totals, classes={}
+        )
         return
-    for place in sorted(folder.glob("SCORING*")):
-        rules = next(n for n in RULE_SETS if RULE_SETS[n].year == year and _word(place) in n)
-        settings = _settings(place / "settings.py")
+    for place, rules in scoring_folders(folder):
+        settings = settings_of(place)
         log = place / "results.txt"
+        scored, other, total = (
+            _Tables.of(place / "latex" / f"{name}.tex") for name in ("scored", "unscored", "total")
+        )
         yield Scoring(
             rules,
-            tuple(settings.get("UNSCORED_CATEGORIES", ())),
+            other.categories,
             tuple(settings.get("SKIP_BENCHMARK_TUPLES", ())),
             _DROPPED.get(str(year), ("", "")),
+            tuple(settings.get("SKIP_TOOLS", ())),
             dict(settings.get("TOOL_NAME_SUBS_LATEX", ())),
-            *_tables(place / "latex" / f"{name}.tex" for name in ("scored", "unscored", "total")),
+            scored.points | other.points,
+            scored.penalties | other.penalties,
+            total.totals,
             _classes(log.read_text()) if log.is_file() and log.stat().st_size else None,
         )
 
 
-def _word(place: Path) -> str:
-    """What tells two scorings of one year apart: `small` and `zero` of SCORING-SMALL-TOL and -ZERO-TOL."""
-    return [*place.name.lower().split("-"), ""][1]
+def scoring_folders(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The folders in which the organisers scored, each with the name of its rule set."""
+    year = results_year(folder, find_results(folder))
+    for place in sorted(folder.glob("SCORING*")):
+        # `small` and `zero` of SCORING-SMALL-TOL and -ZERO-TOL tell two scorings of one year apart.
+        word = [*place.name.lower().split("-"), ""][1]
+        yield place, next(n for n in RULE_SETS if RULE_SETS[n].year == year and word in n)
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    """The constants in the organisers' settings, which are read and never run."""
+def settings_of(place: Path) -> dict[str, Any]:
+    """The constants in the organisers' settings in one of these folders, which are read and never run."""
+    path = place / "settings.py"
     found: dict[str, Any] = {}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -226,25 +260,38 @@ def _settings(path: Path) -> dict[str, Any]:
     return found
 
 
-def _tables(paths: Iterable[Path]) -> tuple[dict[tuple[str, str], int], dict[str, float]]:
-    """The points of each category, and the totals, in LaTeX tables."""
-    points: dict[tuple[str, str], int] = {}
-    totals: dict[str, float] = {}
-    category, at = "", 0
-    for path in paths:
+@dataclass
+class _Tables:
+    """LaTeX tables: the names of the categories, points and penalties by category and tool, and totals."""
+
+    names: list[str] = field(default_factory=list)
+    points: dict[tuple[str, str], int] = field(default_factory=dict)
+    penalties: dict[tuple[str, str], int] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return tuple(self.names)
+
+    @classmethod
+    def of(cls, path: Path) -> _Tables:
+        found, category, columns = cls(), "", []
         for line in path.read_text().splitlines():
             cells = [cell.strip() for cell in line.removesuffix("\\\\").split(" & ")]
             if named := re.match(r"% Category (\S+)", line):
                 category = named[1]
+                found.names.append(category)
             elif line.startswith("\\caption") and "Benchmark" not in line:
                 category = "all" if "Overall Score" in line else ""
             elif line.startswith("\\textbf{\\#"):
-                at = -3 if "Points" in line else -2
+                columns = re.findall(r"\\textbf\{([^}]*)\}", line)
             elif category == "all" and len(cells) == 3 and cells[0].isdigit():
-                totals[_plain(cells[1])] = float(cells[2])
+                found.totals[plain(cells[1])] = float(cells[2])
             elif category and len(cells) > 5 and cells[0].isdigit():
-                points[_plain(category), _plain(cells[1])] = int(cells[at])
-    return points, totals
+                row, key = dict(zip(columns, cells, strict=True)), (plain(category), plain(cells[1]))
+                found.points[key] = int(row.get("Points") or row["Score"])
+                found.penalties[key] = int(row.get("Penalty", 0))
+        return found
 
 
 def _classes(log: str) -> dict[tuple[str, int], dict[str, WitnessClass]]:
@@ -262,15 +309,15 @@ def _classes(log: str) -> dict[tuple[str, int], dict[str, WitnessClass]]:
     return found
 
 
-def _plain(name: str) -> str:
-    """A name in letters and digits, with the Greek letters of one tool as their first ones."""
+def plain(name: str) -> str:
+    """A name in letters and digits only, with the Greek letters of one tool as their first ones."""
     for greek in ("alpha", "beta"):
         name = name.replace(greek, greek[0])
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _tool(scoring: Scoring, name: str) -> str:
-    return _plain(scoring.names.get(name, name))
+    return plain(scoring.names.get(name, name))
 
 
 # The same from answers, times and classes
@@ -279,7 +326,11 @@ def _tool(scoring: Scoring, name: str) -> str:
 def added_up(folder: Path, scoring: Scoring) -> list[Score]:
     """The score of every tool on every category, from the rows of the results and the log."""
     rules = RULE_SETS[scoring.rules]
-    tables = {table: _category(table, scoring) for table in find_results(folder)}
+    tables = {
+        table: _category(table, scoring)
+        for table in find_results(folder)
+        if table.tool not in scoring.left_out
+    }
     judgements: list[Judgement] = []
     for is_scored in (True, False):
         # From 2022 on, the two groups of categories were scored apart, and so were their shortest runs.
@@ -297,31 +348,40 @@ def added_up(folder: Path, scoring: Scoring) -> list[Score]:
         for key, records in rows.items():
             if key[0] == "test":
                 continue
-            said = (scoring.classes or {}).get(key, {})
-
-            def classify(
-                run: RunRecord, said: Mapping[str, WitnessClass] = said
-            ) -> ClassifiedWitness | None:
-                kind = said.get(run.verifier) if run.answer is Answer.SAT else None
-                return None if kind is None else ClassifiedWitness(kind, "by the log")
-
-            marks = competition_marks(rules, records, classify, overheads)
+            marks = competition_marks(rules, records, partial(_said, scoring, key), overheads)
             judgements += [
                 Judgement(record, None, None, Verdict.UNLABELLED, "", None, "", marks=(mark,))
                 for record, mark in zip(records, marks, strict=True)
             ]
-    return list(scores(judgements))
+    return list(scores(list(_penalised(scoring, judgements))))
 
 
-def _logged(said: Mapping[str, WitnessClass], run: RunRecord) -> ClassifiedWitness | None:
-    kind = said.get(run.verifier) if run.answer is Answer.SAT else None
+def _said(scoring: Scoring, key: tuple[str, int], run: RunRecord) -> ClassifiedWitness | None:
+    """What the log says of a witness; without a log all are accepted, and refute nothing."""
+    if run.answer is not Answer.SAT:
+        return None
+    if scoring.classes is None:
+        return ClassifiedWitness(WitnessClass.TOLERATED, "there is no log")
+    kind = scoring.classes.get(key, {}).get(run.verifier)
     return None if kind is None else ClassifiedWitness(kind, "by the log")
+
+
+def _penalised(scoring: Scoring, judgements: Iterable[Judgement]) -> Iterator[Judgement]:
+    """Without a log: as many right answers made wrong as the tables count penalties, no matter which."""
+    left = Counter({} if scoring.classes is not None else scoring.penalties)
+    for one in judgements:
+        key = plain(one.record.suite), _tool(scoring, one.record.verifier)
+        if left[key] and one.marks[0].standing is Standing.CORRECT:
+            left[key] -= 1
+            wrong = RULE_SETS[scoring.rules].mark(Standing.INCORRECT, "by the number of penalties")
+            one = replace(one, marks=(wrong,))
+        yield one
 
 
 def _category(table: ResultsTable, scoring: Scoring) -> str:
     """The name of a category in the organisers' tables, which has its year in some."""
     full = f"{table.year}_{table.category}".lstrip("_")
-    return full if _plain(full) in {category for category, _ in scoring.scores} else table.category
+    return full if plain(full) in {category for category, _ in scoring.scores} else table.category
 
 
 def _records(table: ResultsTable, category: str, dropped: tuple[str, str]) -> Iterator[RunRecord]:

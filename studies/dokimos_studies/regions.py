@@ -17,7 +17,7 @@ from dokimos.checker.lemmas.piecewise_linear import (
     piecewise_linear,
 )
 from dokimos.core.errors import UnsupportedOp
-from dokimos.difficulty.components.five_components import Component
+from dokimos.difficulty.components.measurements import Component
 from dokimos.engine.relu_relaxation import INFINITE, quiet_solver
 from dokimos.networks.semantics.outward import Floats
 from dokimos.suites.facts import Measurement

@@ -11,7 +11,7 @@ import pytest
 import dokimos
 from dokimos.api.results import Audit
 from dokimos.core.files import home
-from dokimos.judging.bulk import place_of
+from dokimos.judging.bulk import JUDGED, Kept
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.published_results import find_results
 from dokimos.judging.rules import Standing
@@ -167,7 +167,7 @@ def test_a_campaign_of_ones_own_has_no_such_section(results: Path) -> None:
 
 def test_what_was_judged_is_kept_also_where_the_last_line_is_torn(results: Path) -> None:
     first = judged_by(results)
-    kept = place_of(results.parent / "campaign")
+    kept = Kept(JUDGED, results.parent / "campaign").path
     whole = kept.read_text()
     lines: list[str] = []
     assert judged_by(results, lines.append).judgements == first.judgements
@@ -181,7 +181,7 @@ def test_what_was_judged_is_kept_also_where_the_last_line_is_torn(results: Path)
 
 def test_nothing_is_kept_where_others_may_have_written_it(results: Path) -> None:
     judged_by(results)
-    assert home() in place_of(results.parent / "campaign").parents
+    assert home() in Kept(JUDGED, results.parent / "campaign").path.parents
     assert not list((results.parent / "campaign").glob("judged*"))
 
 

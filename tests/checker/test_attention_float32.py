@@ -89,7 +89,7 @@ def points_of(draft: Draft, rng: np.random.Generator) -> Floats:
 
 def assert_holds(draft: Draft, rng: np.random.Generator) -> bool:
     """Whether the draft is proven for float32, after attacking the claim."""
-    proven = prove(as_instance(draft), draft.certificate, draft.label, draft.witness).float32
+    proven = prove(as_instance(draft), draft.certificate, draft.label, draft.witness).floats
     if proven is None:
         return False
     evaluate = Evaluator(draft.network)

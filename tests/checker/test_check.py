@@ -45,7 +45,7 @@ def test_true_statements_are_accepted() -> None:
     wanted = Fraction(499, 1000)
     assert wanted < check(holds(), stated(holds(), "linear", HALF, real=wanted)).real <= Fraction(1, 2)
     assert check(fails(), witnessed("-0.5", real=Fraction(1, 4))).real == Fraction(1, 4)
-    assert check(fails(), witnessed("-0.5", float32=Fraction(1, 5))).float32 is not None
+    assert check(fails(), witnessed("-0.5", float32=Fraction(1, 5))).floats is not None
 
 
 @pytest.mark.parametrize("part", ["network", "property"])
@@ -335,10 +335,10 @@ def test_a_claimed_margin_is_proven_exactly_where_float64_falls_short_of_it() ->
 
 @pytest.mark.usefixtures("float64_first")
 def test_a_float32_margin_is_proven_exactly_where_float64_falls_short_of_it() -> None:
-    exact = prove(fails(), Certificate("witness"), Label.SAT, (Fraction(-1, 2),)).float32
+    exact = prove(fails(), Certificate("witness"), Label.SAT, (Fraction(-1, 2),)).floats
     assert exact is not None
-    assert check(fails(), witnessed("-0.5", float32=exact)).float32 == exact
-    rough = check(fails(), witnessed("-0.5", float32=exact / 2)).float32
+    assert check(fails(), witnessed("-0.5", float32=exact)).floats == exact
+    rough = check(fails(), witnessed("-0.5", float32=exact / 2)).floats
     assert rough is not None and exact / 2 < rough < exact
     with pytest.raises(InvalidProof, match="larger"):
         check(fails(), witnessed("-0.5", float32=exact + Fraction(1, 10**30)))

@@ -127,10 +127,10 @@ def test_default_instances(family: str) -> None:
     rng = np.random.default_rng(3)
     robust, violated = drafts(family, 4)
     proven = prove(as_instance(robust), robust.certificate, robust.label, None)
-    assert proven.float32 is not None
-    assert attacked(robust, rng, 300) >= proven.float32
+    assert proven.floats is not None
+    assert attacked(robust, rng, 300) >= proven.floats
     broken = prove(as_instance(violated), violated.certificate, violated.label, violated.witness)
-    assert broken.float32 is not None
+    assert broken.floats is not None
     assert violated.witness is not None
     point = np.array([[float(x) for x in violated.witness]], dtype=np.float32)
     evaluate = Evaluator(violated.network)
@@ -140,7 +140,7 @@ def test_default_instances(family: str) -> None:
             Fraction(float(outputs[0, k])) - Fraction(float(outputs[0, 0]))
             for k in range(1, outputs.shape[1])
         )
-        assert best >= broken.float32
+        assert best >= broken.floats
 
 
 def near_the_limit(seed: int) -> tuple[str, dict[str, Any]]:
@@ -163,9 +163,9 @@ def sweep(seeds: range) -> dict[bool, int]:
         family, knobs = near_the_limit(seed)
         robust, _ = drafts(family, seed, **knobs)
         proven = prove(as_instance(robust), robust.certificate, robust.label, None)
-        tally[proven.float32 is not None] += 1
-        if proven.float32 is not None:
-            assert attacked(robust, np.random.default_rng(seed), 120) >= proven.float32
+        tally[proven.floats is not None] += 1
+        if proven.floats is not None:
+            assert attacked(robust, np.random.default_rng(seed), 120) >= proven.floats
     return tally
 
 

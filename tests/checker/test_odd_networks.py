@@ -200,7 +200,7 @@ def test_a_float64_network_has_no_claim_in_float32() -> None:
     certificate = Certificate("linear", lines())
     proven = prove(instance, certificate, Label.UNSAT, None)
     assert Fraction(999, 1000) < proven.real <= 1
-    assert proven.float32 is None
+    assert proven.floats is None
     with pytest.raises(InvalidProof, match="claimed for float32"):
         check(instance, stated(instance, "linear", lines(), float32=Fraction(0)))
 
@@ -241,7 +241,7 @@ def test_a_huge_margin_is_proven_over_the_reals_only() -> None:
     instance = instance_of(network, question([(bound, bound)], 1, "(<= Y_0 0)"))
     proven = prove(instance, Certificate("convex-corners"), Label.UNSAT, None)
     assert proven.real > 10**345
-    assert proven.float32 is None
+    assert proven.floats is None
     refused(instance, "linear", lines())
     check(instance, stated(instance, "convex-corners", real=Fraction(10**300)))
 
@@ -264,7 +264,7 @@ def test_infinite_responses_give_no_order_in_float32() -> None:
     certificate = Certificate("ordered-pairs", {"convolution": "c", "pairs": [[0, 1]]})
     proven = prove(instance, certificate, Label.UNSAT, None)
     assert proven.real == 1
-    assert proven.float32 is None
+    assert proven.floats is None
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (2, 3, 2)])

@@ -140,7 +140,7 @@ def test_the_smallest_float32_counts() -> None:
         if holds:
             check(instance, stated(instance, "ordered-pairs", PAIRS, real=Fraction(1, 2**149)))
             proven = prove(instance, Certificate("ordered-pairs", PAIRS), Label.UNSAT, None)
-            assert proven.float32 is None
+            assert proven.floats is None
         else:
             with pytest.raises(InvalidProof):
                 check(instance, stated(instance, "ordered-pairs", PAIRS))

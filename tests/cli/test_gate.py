@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.campaign import read_campaign
-from dokimos.suites.budgets import in_order
+from dokimos.suites.facts import in_order
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Label
 from tests.cli.conftest import Dokimos

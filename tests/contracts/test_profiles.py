@@ -11,8 +11,7 @@ import pytest
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import InputError
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component, describe, meaning, symbol
-from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.lower_bounds import CrownBound
+from dokimos.difficulty.inspection import CrownBound, Inspection
 from dokimos.difficulty.profiles import extra_names
 from dokimos.suites.facts import COMPONENTS
 from dokimos.suites.vnnlib.violation import violation_at

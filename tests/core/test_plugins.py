@@ -135,7 +135,7 @@ def test_what_is_broken_in_dokimos_is_not_hidden() -> None:
     ("module", "name", "group"),
     [
         ("dokimos.engine.attacks", "ATTACKS", "dokimos.engine.attacks"),
-        ("dokimos.engine.plugin_kinds", "ALL_CERTIFICATES", "dokimos.certificates"),
+        ("dokimos.engine.outcome", "ALL_CERTIFICATES", "dokimos.certificates"),
         ("dokimos.constructions", "CONSTRUCTIONS", "dokimos.constructions"),
         ("dokimos.verifiers.catalogue", "VERIFIERS", "dokimos.verifiers"),
         ("dokimos.difficulty.components", "EXTRAS", "dokimos.components"),

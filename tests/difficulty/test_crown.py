@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.difficulty import lower_bounds
-from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.lower_bounds import CrownBound
+from dokimos.difficulty import inspection
+from dokimos.difficulty.inspection import CrownBound, Inspection
 from dokimos.engine.float_bounds import without_linear_bound
 from tests.checker.files import model
 from tests.difficulty.inspections import dense, observe, random_dense, unit_box
@@ -114,7 +113,7 @@ def test_what_is_too_costly_keeps_its_intervals_and_says_so(monkeypatch: pytest.
     assert bound_of(cheap).note == "3 of 3 ReLU layers keep their interval bounds"
     assert bound_of(cheap).lower <= never_above(full)
     never_above(cheap)
-    monkeypatch.setattr(lower_bounds, "SMALL_ALLOWANCE", 1.5)  # enough for the first layer
+    monkeypatch.setattr(inspection, "SMALL_ALLOWANCE", 1.5)  # enough for the first layer
     partly = observe(network, asked, samples=2)
     assert bound_of(partly).note == "2 of 3 ReLU layers keep their interval bounds"
     never_above(partly)

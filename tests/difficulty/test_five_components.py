@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.difficulty.components import CANONICAL
-from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.lower_bounds import CrownBound
+from dokimos.difficulty.inspection import CrownBound, Inspection
 from dokimos.suites.entry import SuiteEntry, read_onnx_file, read_vnnlib_file
 from dokimos.suites.facts import ProfileSettings
 from dokimos.suites.folder import read_suite

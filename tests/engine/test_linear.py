@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_small_networks_are_decided_as_their_grids_are(mode: str) -> None:
         if found.data is not None:
             proven += 1
             margin = LinearProof().prove(Problem(network, asked), found.data)
-            assert margin.float32 is not None and margin.real <= lifted.grid_minimum()
+            assert margin.floats is not None and margin.real <= lifted.grid_minimum()
         violated += found.settled
         assert not (found.data is not None and lifted.grid_minimum() <= 0)
     assert proven >= 4 and violated >= 6
@@ -102,6 +103,20 @@ def test_every_kind_of_operator_is_decided(node: tuple[object, ...], unsafe: str
     assert LinearProof().prove(Problem(network, asked), found.data).real > 0
 
 
+@pytest.mark.parametrize(("bound", "is_proven"), [("0.4" + 19 * "9", True), ("0.5", False)])
+def test_what_holds_by_less_than_floats_show_is_shown_exactly(bound: str, is_proven: bool) -> None:
+    """|x| + ½ <= b, which is false by ½ − b, over the reals."""
+    weights = {"w": np.array([[1.0, -1.0]]), "one": np.ones((2, 1)), "half": np.array([0.5])}
+    nodes = [("MatMul", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "one"], "s")]
+    read = read_onnx(model([*nodes, ("Add", ["s", "half"], "Y")], weights, [1, 1], [1, 1]))
+    asked = read_vnnlib(question([(-1, 1)], 1, f"(<= Y_0 {bound})"), file="q")
+    found = LinearSearch(read, asked, SearchEffort(most_steps=400)).run()
+    assert (found.data is not None) is is_proven
+    if found.data is not None:
+        proven = LinearProof().prove(Problem(read, asked), found.data)
+        assert proven.real == Fraction(1, 10**20) and proven.floats is None
+
+
 def test_time_ends_a_search_and_what_is_left_is_said() -> None:
     small = SmallReluNetwork.draw(np.random.default_rng(3), sizes=(2, 8, 8, 2))
     lifted = small.lifted(Fraction(1, 1024) - small.grid_minimum())
@@ -110,6 +125,16 @@ def test_time_ends_a_search_and_what_is_left_is_said() -> None:
     found = LinearSearch(network, asked, SearchEffort(0.0)).run()
     assert found.data is None and not found.settled
     assert "did not finish in time" in found.reason and found.bound < 0
+
+
+def test_time_ends_the_bounds_of_the_whole_box_too() -> None:
+    small = SmallReluNetwork.draw(np.random.default_rng(3), sizes=(2, 8, 8, 8, 8, 8, 2))
+    network = read_onnx(small.instance().network_file)
+    asked = first_class_loses(ball([Fraction(0)] * 2, small.radius), 2)
+    seconds = count()
+    found = LinearSearch(network, asked, SearchEffort(4.0, clock=lambda: float(next(seconds)))).run()
+    assert "did not finish in time" in found.reason and found.bound == -np.inf
+    assert next(seconds) < 10
 
 
 def formula(clauses: Sequence[tuple[int, ...]], variables: int) -> tuple[Network, Property]:

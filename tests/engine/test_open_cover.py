@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import count
 from math import inf, nan
 from typing import Any
 
@@ -28,7 +27,7 @@ from tests.checker.files import question
 from tests.checker.small_networks import SmallReluNetwork
 
 MODES = {"inputs": 12, "units": 0}
-LOOKS = {"inputs": 12, "units": 75}
+PARTS = {"inputs": 3, "units": 6}
 
 
 @cache
@@ -47,10 +46,10 @@ def instance() -> tuple[Network, Property]:
     return read_onnx(network), read_vnnlib(asked, file="p")
 
 
-def ended(mode: str, looks: float, kept: OpenCover | None = None) -> tuple[LinearFinding, OpenCover | None]:
-    """A search that ends after so many looks at the clock."""
+def ended(mode: str, most: float, kept: OpenCover | None = None) -> tuple[LinearFinding, OpenCover | None]:
+    """A search that ends after so many parts."""
     network, asked = instance()
-    effort = SearchEffort(looks, clock=count().__next__)
+    effort = SearchEffort(most_steps=most)
     search = LinearSearch(network, asked, effort, few_inputs=MODES[mode], kept=kept)
     found = search.run()
     return found, None if found.data is not None else search.open_cover()
@@ -61,7 +60,7 @@ def kept_of(mode: str) -> OpenCover:
     """A search that is somewhere in the second question."""
     kept = None
     for _ in range(60):
-        _, kept = ended(mode, LOOKS[mode], kept)
+        _, kept = ended(mode, PARTS[mode], kept)
         if kept is not None and len(kept.questions) == 2 and kept.open:
             return kept
     raise AssertionError
@@ -72,7 +71,7 @@ def test_a_search_in_parts_proves_what_one_search_proves(mode: str) -> None:
     kept, parts, sizes = None, 0, [0]
     found = LinearFinding(None, -inf)
     while found.data is None:
-        found, kept = ended(mode, LOOKS[mode], kept)
+        found, kept = ended(mode, PARTS[mode], kept)
         parts += 1
         assert parts < 40
         if kept is not None:

@@ -11,7 +11,7 @@ import pytest
 from dokimos.checker import CERTIFICATES, check
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.core.plugins import PluggableRegistry
-from dokimos.engine.plugin_kinds import (
+from dokimos.engine.outcome import (
     ALL_CERTIFICATES,
     plugin_kind,
     trusted_kinds,
@@ -56,7 +56,7 @@ def oath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         group=ALL_CERTIFICATES.group,
         expects=ALL_CERTIFICATES._expects,
     )
-    monkeypatch.setattr("dokimos.engine.plugin_kinds.ALL_CERTIFICATES", fresh)
+    monkeypatch.setattr("dokimos.engine.outcome.ALL_CERTIFICATES", fresh)
 
 
 def sworn() -> tuple[Instance, Truth]:
@@ -131,7 +131,7 @@ def test_the_checker_does_not_load_the_plug_ins() -> None:
     script = "import sys, dokimos.checker, dokimos.judging.checked_entry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "dokimos.judging.checked_entry" in done.stdout.split()
-    assert not {"dokimos.core.plugins", "dokimos.engine.plugin_kinds"} & set(done.stdout.split())
+    assert not {"dokimos.core.plugins", "dokimos.engine.outcome"} & set(done.stdout.split())
 
 
 def test_each_label_can_be_asked_for() -> None:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from flint import fmpq
 from onnx import TensorProto, helper
 
 from dokimos.checker import CERTIFICATES
+from dokimos.checker.linear.rational_walk import RationalWalk
 from dokimos.checker.trees.covers import TreeZones
 from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import CORE_OPS
 from dokimos.networks.reading.onnx_file import read_onnx
 from tests.checker.files import model
-from tests.fuzz.kinds import Drawn, Side, Tally, anything, attention, certificates, draw, put_to_all
+from tests.fuzz.graphs import anything, attention
+from tests.fuzz.kinds import Drawn, Side, Tally, certificates, draw, put_to_all
 from tests.fuzz.trees import put_to_trees
 
 FEW, MANY = 100, 20_000
@@ -101,7 +104,7 @@ def test_at_the_edges_every_kind_proves_what_is_true_or_refuses(edge: str) -> No
     points = tuple(tuple(Fraction(int(x)) for x in row) for row in shares)
     tally = Tally()
     for output in range(network.output_size):
-        drawn = Drawn(EDGES[edge], network, bounds, points, [Side({output: 1})], rng)
+        drawn = Drawn(EDGES[edge], network, bounds, points, [[Side({output: 1})]], rng)
         for bound in (min(drawn.exact) - 1, min(drawn.exact) - Fraction(1, 8), max(drawn.exact)):
             for kind, data in [*certificates(drawn), ("witness", {})]:
                 tally.put(kind, drawn, bound, data, edge)
@@ -145,6 +148,17 @@ def test_a_false_margin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(routing, "_taken", first_only)
     assert any("fixed-routing: margin" in fault for fault in put_to_all(2, 40, [attention]).faults)
+
+
+def test_a_constant_that_is_lost_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that networks with constants inside are drawn: exact walks that take steps of constants for 0."""
+    own = RationalWalk._at_zero
+
+    def lost(walk: RationalWalk, step: Any) -> Any:
+        return own(walk, step) if step.sources else np.array(fmpq(0))
+
+    monkeypatch.setattr(RationalWalk, "_at_zero", lost)
+    assert any("linear: margin" in fault for fault in put_to_all(43, 18, [anything]).faults)
 
 
 def test_no_cover_proves_what_a_case_of_trees_refutes() -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dokimos.hunting.file_graph import FileGraph, FileNode, read_graph
-from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.proven_draws import RANDOM
 from dokimos.hunting.specimen import LabelProver, Specimen
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.vnnlib.model import Box, Case, Linear, Property, Signature

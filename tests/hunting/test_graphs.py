@@ -10,7 +10,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, read_graph
-from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.proven_draws import RANDOM
 from dokimos.hunting.slicing import Removal, Slicer, refitted
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import GraphBuilder

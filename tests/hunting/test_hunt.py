@@ -13,8 +13,8 @@ import pytest
 from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.core.errors import UnreadableFile
-from dokimos.hunting.causes import tool_name
 from dokimos.hunting.proven_draws import MUTATION, RANDOM_NETWORK, Bandit, DrawKind, Harvest, draw, kinds
+from dokimos.hunting.reduction import tool_name
 from dokimos.hunting.rounds import Hunt, HuntSettings, HuntState, read_known
 from dokimos.hunting.write_up import FindingForm
 from dokimos.suites.folder import read_suite

@@ -12,13 +12,12 @@ import pytest
 from dokimos.campaigns.journal import RunRecord
 from dokimos.checker.check import check
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.causes import cause_of
 from dokimos.hunting.file_graph import FileGraph, NoChange, read_graph
 from dokimos.hunting.moves import PASSES
-from dokimos.hunting.one_finding import wrong_of
-from dokimos.hunting.random_networks import RANDOM
-from dokimos.hunting.reduction import Reducer, ReductionStep, nudged, oddities
+from dokimos.hunting.proven_draws import RANDOM
+from dokimos.hunting.reduction import Reducer, ReductionStep, cause_of, nudged, oddities
 from dokimos.hunting.specimen import Specimen, digits_of
+from dokimos.hunting.write_up import wrong_of
 from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.answers import Answer

@@ -36,7 +36,7 @@ def test_a_probe_is_the_query_without_its_output_constraint(boxes: int) -> None:
     assert (probed.input_size, probed.output_size) == (asked.input_size, asked.output_size)
     assert probe.truth is not None
     assert probe.truth.label is Label.SAT
-    assert check(probe.instance, probe.truth).float32 is not None
+    assert check(probe.instance, probe.truth).floats is not None
     assert probe.truth.claims[Semantics.FLOAT32].proven
 
 

@@ -206,6 +206,15 @@ def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
         imported(tmp_path)
 
 
+def test_an_audit_of_another_benchmark_is_left_alone(tmp_path: Path) -> None:
+    imported(tmp_path)
+    other = write_benchmark(tmp_path / "other")
+    write_results(tmp_path / "others", "other", TOOLS)
+    suite = CampaignSuite(other, read_suite(other).entries)
+    with pytest.raises(InputError, match="holds an audit of bench; audit all together, or choose"):
+        import_results(tmp_path / "others", [suite], tmp_path / "campaign")
+
+
 def test_cells_that_the_organisers_never_read_are_left_out(tmp_path: Path) -> None:
     table = write_results(tmp_path / "results", "bench", {"t": [("two", "unsat", None)]})
     path = table / "t" / "2025_bench" / "results.csv"

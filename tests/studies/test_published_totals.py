@@ -32,11 +32,12 @@ Row: ['net-one', '1.0 (v)', '*multiple results*']
 """
 
 
-def table(category: str, rows: list[tuple[str, int]]) -> str:
+def table(category: str, rows: list[tuple[str, int]], penalties: int = 0) -> str:
     head = f"% Category {category} (single_overhead=True):\n\\caption{{Benchmark \\texttt{{{category}}}}}\n"
-    head += "\\textbf{\\# ~} & \\textbf{Tool} & \\textbf{Score} & \\textbf{Percent}\\\\\n"
+    columns = ("\\# ~", "Tool", "Verified", "Falsified", "Fastest", "Penalty", "Score", "Percent")
+    head += " & ".join(f"\\textbf{{{name}}}" for name in columns) + "\\\\\n"
     return head + "".join(
-        f"{k} & {tool} & 0 & 0 & 0 & 0 & {points} & 9.9\\% \\\\\n"
+        f"{k} & {tool} & 0 & 0 & 0 & {penalties * (points < 0)} & {points} & 9.9\\% \\\\\n"
         for k, (tool, points) in enumerate(rows, 1)
     )
 
@@ -63,7 +64,7 @@ def repository(tmp_path: Path) -> Path:
     # `one`: the witness makes both `sat` right, 2 points for the faster, 1 for the other; `two`: both 1 s.
     shown = [("$\\alpha$,$\\beta$ Crown", 11 + 12), ("slow", 12), ("liar", -100 + 12)]
     (latex / "scored.tex").write_text(table("bench", shown))
-    (latex / "unscored.tex").write_text("")
+    (latex / "unscored.tex").write_text(table("left_out", []))
     total = "\\caption{Overall Score}\n1 & $\\alpha$,$\\beta$ Crown & 100.0 \\\\\n2 & slow & 52.2 \\\\\n"
     (latex / "total.tex").write_text(total)
     return place
@@ -101,21 +102,33 @@ def test_an_audit_replays_the_witnesses(tmp_path: Path, monkeypatch: pytest.Monk
         latex = place / name / "latex"
         latex.mkdir(parents=True)
         (place / name / "settings.py").write_text(SETTINGS)
-        for each in ("unscored", "total"):
-            (latex / f"{each}.tex").write_text("")
-        (latex / "scored.tex").write_text(table("2025_bench", [("right", 20), ("liar", -150)]))
+        (latex / "unscored.tex").write_text("")
+        (latex / "total.tex").write_text(
+            "\\caption{Overall Score}\n1 & right & 100.0 \\\\\n2 & liar & 0 \\\\\n"
+        )
+        (latex / "scored.tex").write_text(table("2025_bench", [("right", 20), ("liar", -150)], 1))
     import dokimos
 
     dokimos.audit(bench, results=place, out=tmp_path / "campaign", jobs=1)
     studies("published-totals", place, "--audit", tmp_path / "campaign")
     page = (tmp_path / "page.md").read_text()
     for rules in ("small", "zero"):
-        assert f"| vnncomp2025-{rules} | by replay | 1 | 2 | 2 |  |  |" in page
+        assert f"| vnncomp2025-{rules} | by penalties | 1 | 2 | 2 | 2 | 2 |" in page
+        assert f"| vnncomp2025-{rules} | by replay | 1 | 2 | 2 | 2 | 2 |" in page
+    assert "Nothing differs." in page
     # Part of a category is no category.
     results = place / "right" / "2025_bench" / "results.csv"
     results.write_text("\n".join(["bench,onnx/other.onnx,vnnlib/p.vnnlib,0,sat,1", results.read_text()]))
     studies("published-totals", place, "--audit", tmp_path / "campaign")
-    assert "| vnncomp2025-zero | by replay | 0 | 0 | 0 |  |  |" in (tmp_path / "page.md").read_text()
+    assert "| vnncomp2025-zero | by replay | 0 | 0 | 0 | 2 | 2 |" in (tmp_path / "page.md").read_text()
+    # Another number of penalties than there were is another score, by penalties only.
+    scored = place / "SCORING-ZERO-TOL" / "latex" / "scored.tex"
+    scored.write_text(scored.read_text().replace("& 1 & -150 &", "& 0 & -150 &"))
+    results.write_text("\n".join(results.read_text().splitlines()[1:]))
+    studies("published-totals", place, "--audit", tmp_path / "campaign")
+    page = (tmp_path / "page.md").read_text()
+    assert "- vnncomp2025-zero, by penalties, liar on 2025bench: 10, published -150." in page
+    assert "- vnncomp2025-zero, by replay" not in page
 
 
 @pytest.mark.parametrize("place", REPOSITORIES, ids=lambda path: path.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.suites.budgets import (
+from dokimos.suites.facts import (
     CoveringInstance,
     cover_order,
     covering,

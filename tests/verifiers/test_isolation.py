@@ -21,8 +21,7 @@ from dokimos.suites.answers import Answer
 from dokimos.verifiers import script_guard
 from dokimos.verifiers.catalogue import find
 from dokimos.verifiers.execution import process
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.process import run_limited
 from dokimos.verifiers.script_guard import why_not_isolated
 from tests.scripting import at_least, instance

@@ -13,12 +13,12 @@ from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.files import read_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.one_finding import labelled, reduce_one
 from dokimos.hunting.reduction import ReductionStep
 from dokimos.hunting.rounds import Hunt, read_known
 from dokimos.hunting.rounds import HuntSettings as HuntSettings
 from dokimos.hunting.rounds import HuntState as HuntState
 from dokimos.hunting.write_up import Reduced as Reduced
+from dokimos.hunting.write_up import labelled, reduce_one
 from dokimos.judging.bulk import locate
 from dokimos.judging.verdicts import Verdict
 from dokimos.suites.entry import SuiteEntry

@@ -259,7 +259,7 @@ def train_model(
     if len(records) < _MANY:
         training = replace(training, epochs=epochs or _MANY_EPOCHS, batch=how.batch or _SMALL_BATCH)
     # Only here, so that mistakes are reported before torch is loaded.
-    from dokimos.constructions.data.schedule import Trainer
+    from dokimos.constructions.trainable_weights import Trainer
 
     folder = Path(out)
     trainer = Trainer(training, chosen, records, folder / f"{architecture}.checkpoint")

@@ -22,8 +22,7 @@ from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.conversions import in_vnnlib1
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.process import Cancel, run_limited
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
 from dokimos.verifiers.script_guard import allowed_environment, names_of, room_for

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from dokimos.core.errors import InvalidProof, UnsupportedOp, about
 from dokimos.core.typed_values import convert
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.outward import FLOAT32, Format
 from dokimos.suites.instance import DEFAULT_ULPS, Label
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.text import parse_decimal
@@ -20,14 +21,16 @@ from dokimos.suites.vnnlib.text import parse_decimal
 
 @dataclass(frozen=True)
 class Proven:
-    """The margins that a proof establishes (see `Claim`); None if float32 is not proven."""
+    """The margins that a proof establishes (see `Claim`), in floats those of the problem's type; None if
+    nothing is proven there.
+    """
 
     real: Fraction
-    float32: Fraction | None
+    floats: Fraction | None
 
     def reaches(self, asked: Proven) -> bool:
-        """Whether both margins are at least those asked for; a float32 margin of None asks for nothing."""
-        enough = asked.float32 is None or (self.float32 is not None and self.float32 >= asked.float32)
+        """Whether both margins are at least those asked for; None asks for nothing."""
+        enough = asked.floats is None or (self.floats is not None and self.floats >= asked.floats)
         return enough and self.real >= asked.real
 
 
@@ -36,7 +39,8 @@ class Problem:
     """What a proof is about, as read from the two files, and the witness that came with the label.
 
     `asked` are the margins that the label claims: a proof may stop once it has shown them, and leaves
-    float32 alone where nothing is claimed there. None asks for the largest margins that it can show.
+    floats alone where nothing is claimed there. None asks for the largest margins that it can show. `form`
+    is the float type that it is about.
     """
 
     network: Network
@@ -44,20 +48,26 @@ class Problem:
     witness: Point | None = None
     ulps: int = DEFAULT_ULPS
     asked: Proven | None = None
+    form: Format = FLOAT32
 
-    def asks_float32(self) -> bool:
-        """Whether the label claims a margin in float32, or the largest one is asked for.
+    def asks_floats(self) -> bool:
+        """Whether the label claims a margin in floats, or the largest one is asked for.
 
-        Never for a float64 network: no lemma here bounds how that rounds.
+        Never where the network is not evaluated in the type, see `require_format`.
         """
-        return self.network.dtype == "float32" and (self.asked is None or self.asked.float32 is not None)
+        is_in_it = self.network.dtype.name in (self.form.name, FLOAT32.name)
+        return is_in_it and (self.asked is None or self.asked.floats is not None)
 
-    def in_float32(self, proof: Callable[[], Fraction]) -> Fraction | None:
-        """The float32 margin that `proof` gives; None if it does not go through, or none is asked for."""
+    def in_floats(self, proof: Callable[[], Fraction]) -> Fraction | None:
+        """The margin in floats that `proof` gives; None if it does not go through, or none is asked for."""
         try:
-            return proof() if self.asks_float32() else None
+            return proof() if self.asks_floats() else None
         except (InvalidProof, UnsupportedOp):
             return None
+
+    def in_float32(self, proof: Callable[[], Fraction]) -> Fraction | None:
+        """The same of a proof whose lemmas are about float32 alone: None in any other type."""
+        return self.in_floats(proof) if self.form == FLOAT32 else None
 
 
 class CertificateKind(ABC):
@@ -75,7 +85,7 @@ class CertificateKind(ABC):
 
     @abstractmethod
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
-        """The margins of the label, over the reals and in float32."""
+        """The margins of the label, over the reals and in floats."""
 
 
 #: A lower bound on  left side − bound  of a constraint over a box; raises InvalidProof if it has none.

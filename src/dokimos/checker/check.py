@@ -78,7 +78,7 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
         kinds=kinds,
         asked=Proven(real.margin or Fraction(0), float32.margin if float32.proven else None),
     )
-    for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.float32)):
+    for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.floats)):
         claim = truth.claim(semantics)
         if claim.proven and margin is None:
             raise InvalidProof(f"the label is claimed for {semantics.value}, but not proven there")

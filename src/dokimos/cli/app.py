@@ -265,7 +265,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             commands={"get": Entry("Download a data set.", "generate:get", "data get digits")},
         ),
         "completion": Entry(
-            "Print the script that lets a shell complete names.", "completion:completion", "completion bash"
+            "Print the script that lets a shell complete names.", "options:completion", "completion bash"
         ),
     },
 }

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names
-from dokimos.cli.options import DomainOption, Jobs, PluginProofs
+from dokimos.cli.options import DomainOption, Jobs, PluginProofs, suite_names
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
 

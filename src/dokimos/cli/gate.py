@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names, verifier_names
 from dokimos.cli.options import (
     ConfigFile,
     Given,
     Only,
     run_options,
     settled,
+    suite_names,
+    verifier_names,
 )
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo, in_options

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.completion import data_set_names, family_names, shipped_suite_names
-from dokimos.cli.options import Jobs, PluginProofs
+from dokimos.cli.options import Jobs, PluginProofs, data_set_names, family_names, shipped_suite_names
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
 

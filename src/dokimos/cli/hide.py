@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import attack_names
-from dokimos.cli.options import SuiteName
+from dokimos.cli.options import SuiteName, attack_names
 from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import verifier_names
-from dokimos.cli.options import Given, run_options
+from dokimos.cli.options import Given, run_options, verifier_names
 from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.api.arguments import expect_campaigns, known_names
-from dokimos.cli.completion import rule_set_names
-from dokimos.cli.options import Families, MovedSuites
+from dokimos.cli.options import Families, MovedSuites, rule_set_names
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo
 

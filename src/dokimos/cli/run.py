@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.options import (
     ConfigFile,
     Given,
     MovedSuites,
     Only,
+    rule_set_names,
     run_options,
     settled,
+    suite_names,
+    verifier_names,
 )
 from dokimos.cli.output import Json, printout
 from dokimos.cli.streams import echo

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names
-from dokimos.cli.options import Jobs
+from dokimos.cli.options import Jobs, suite_names
 from dokimos.cli.output import Json, printout
 
 if TYPE_CHECKING:

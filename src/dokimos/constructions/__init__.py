@@ -21,7 +21,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
         "parity-lock": "dokimos.constructions.families.parity_lock:ParityLocks",
         "polynomial": "dokimos.constructions.families.polynomial:Polynomial",
-        "relaxations": "dokimos.constructions.families.relaxations:Relaxations",
+        "relaxations": "dokimos.constructions.families.ops:Relaxations",
         "residual": "dokimos.constructions.families.residual:Residual",
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.attention:SoftmaxAttention",

@@ -20,8 +20,7 @@ from dokimos.constructions.locked_networks import LEAST_INPUTS, lock_draft, shap
 from dokimos.constructions.robustness import float32_below, is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
-from dokimos.engine.outcome import NoProof, SearchEffort, proven_truth
-from dokimos.engine.plugin_kinds import trusted_kinds, why_not_trusted
+from dokimos.engine.outcome import NoProof, SearchEffort, proven_truth, trusted_kinds, why_not_trusted
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures

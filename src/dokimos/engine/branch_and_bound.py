@@ -42,6 +42,9 @@ TRIED = 3
 #: What the checker's arithmetic leaves open so often, part by part, is given up for float32. Until then
 #: more is asked of bounds, by no more than this factor at once, but not of what so many cuts do not help.
 REOPENED, REOPENED_PACE, PATIENCE = 4, 1.5, 3
+#: A bound this near to enough, relative to what is added up, may be enough exactly, where so many cuts have
+#: not helped.
+CLOSE, CLOSE_PATIENCE = 2.0**-18, 6
 #: So many leaves are checked at first, and then whenever so many more than before are closed.
 FIRST_CHECKED, CHECKED_OF_INPUTS, CHECKED_OF_UNITS = 64, 0.5, 3.0
 #: How much functionals count for a cut that are not the best of their part.
@@ -94,6 +97,9 @@ class BranchAndBound:
         self._parts = PartWalks(question, fast)
         self._cut_inputs, self._root_rounds = cuts_inputs, root_rounds
         self._least = self._needed = least_margin
+        goals = question.goals(np.eye(len(question.conjunction), dtype=np.uint8)[None])
+        self._nearly = least_margin - CLOSE * float(question.reach(goals).max())
+        self._is_real = False
         self._proven, self._reserve = set[int](), effort.reserve
         written = question.bounded.facts[network.output].magnitude.max()
         self._grain, self._least_grain = 0.0, float(max(written * 1e-6, 1e-30))
@@ -220,7 +226,7 @@ class BranchAndBound:
             part.bound, part.known = float(best[k]), known[k]
             part.weights = self._parts.weighings[int(which[k])].astype(np.float32)
             if self._suffices(part):
-                self._closed[part.node] = part
+                self._close(part)
             else:
                 part.split = ChosenCut(int(np.argmax(worth[k])))
                 left.append(k)
@@ -288,12 +294,22 @@ class BranchAndBound:
         """Close the parts whose bounds suffice; the others."""
         for part in parts:
             if self._suffices(part):
-                self._closed[part.node] = part
+                self._close(part)
         return [part for part in parts if part.node not in self._closed]
+
+    def _close(self, part: OpenPart) -> None:
+        """Close a part, until it is checked: one that is close to call only once for float32."""
+        if part.bound <= self._least:
+            part.failures = max(part.failures, REOPENED - 1)
+        self._closed[part.node] = part
 
     def _suffices(self, part: OpenPart) -> bool:
         """Whether the bound of a part is worth asking the checker's arithmetic."""
-        return part.bound > (self._least if part.waited >= PATIENCE else self._needed)
+        if part.bound > self._needed:
+            return True
+        if part.waited < PATIENCE or part.bound <= self._nearly:
+            return False
+        return part.bound > self._least or part.waited >= CLOSE_PATIENCE
 
     def _solve_all(self, parts: Sequence[OpenPart]) -> bool:
         """Solve the programs of parts, and choose the cuts worth most; whether a point was found."""
@@ -444,7 +460,7 @@ class BranchAndBound:
         """The two sides of each part at its cut."""
         for part in parts:
             assert part.split is not None
-            entry, part.waited = part.split.entry, part.waited + (part.bound > self._least)
+            entry, part.waited = part.split.entry, part.waited + (part.bound > self._nearly)
             below, above = self._tree.cut(part.node, entry)
             if self._cut_inputs:
                 middle = 0.5 * part.lower[entry] + 0.5 * part.upper[entry]
@@ -498,8 +514,9 @@ class BranchAndBound:
         if part.failures < REOPENED:
             self._needed = max(self._needed, min(part.bound - slack, REOPENED_PACE * part.bound))
         else:  # what is left may hold over the reals alone
-            self._question, self._needed = self._question.over_the_reals(), self._least
-            part.failures = 0
+            if not self._is_real:
+                self._question, self._needed = self._question.over_the_reals(), self._least
+                self._is_real, part.failures = True, 0
         self._push(part)
 
 

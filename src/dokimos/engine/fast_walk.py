@@ -88,7 +88,7 @@ class FastWalk:
     """Backward walks over a network whose facts on the whole box are known."""
 
     def __init__(self, network: Network, bounded: BoundedNetwork, pairs: Sequence[Pair] = ()) -> None:
-        self.steps: Steps = steps_of(network, TorchArrays(), pairs)
+        self.steps: Steps = replace(steps_of(network, TorchArrays(), pairs), pause=bounded.steps.pause)
         self.facts: dict[str, Ends] = {
             name: (_tensor(fact.lower)[None], _tensor(fact.upper)[None])
             for name, fact in bounded.facts.items()

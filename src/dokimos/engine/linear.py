@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +20,7 @@ from dokimos.checker.linear.walk import Pair, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.engine.direct import halves, widest
 from dokimos.engine.open_cover import KEPT, NothingToCut, OpenCover
-from dokimos.engine.outcome import SearchEffort
+from dokimos.engine.outcome import ReachedLimit, SearchEffort
 from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
@@ -38,6 +39,8 @@ FEW_INPUTS, FIRST_CUTS_OF_INPUTS, FIRST_CUTS_OF_UNITS = 12, 1500, 300
 SMALL_COVER = 8192
 #: So many cuts of inputs take the time of one cut of units; what has closed more has so much more time.
 CUTS_OF_INPUTS, PREFERENCE = 40, 4
+#: Better bounds of the whole box take about so many times what bounding it took.
+BETTER_ROOT = 3.0
 
 Points = NDArray[np.float32]
 #: Whether a point is a counterexample, exactly.
@@ -52,6 +55,10 @@ class LinearFinding:
     bound: float
     settled: bool = False
     reason: str = ""
+
+
+class _OutOfTime(Exception):
+    """The time is up while the whole box, or a leaf, is bounded."""
 
 
 class LinearSearch:
@@ -79,7 +86,8 @@ class LinearSearch:
         if pairs is None:
             pairs = pairs_in(network, boxes[0]) if boxes else ()
         self._pairs = tuple(pairs)
-        self._steps: Steps = steps_of(network, pairs=self._pairs)
+        self._steps: Steps = replace(steps_of(network, pairs=self._pairs), pause=self._in_time)
+        self._bounding = 0.0
         tensors = self._steps.tensors
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
@@ -99,6 +107,8 @@ class LinearSearch:
             try:
                 found = self._close(box, conjunction) if resumed is None else self._went_on(resumed)
                 resumed = None
+            except _OutOfTime:
+                return LinearFinding(None, -inf, reason="branch and bound did not finish in time")
             except InvalidProof:  # on the whole box a tensor is not bounded; on parts of it, it may be
                 found = self._close_parts(box, conjunction)
             if isinstance(found, LinearFinding):
@@ -161,7 +171,7 @@ class LinearSearch:
             self._effort.steps += halfway.steps
             if closed.is_over:
                 return self._finding(closed)
-        if not start.root:
+        if not start.root and self._effort.left > BETTER_ROOT * self._bounding:
             question, start = self._better_root(box, question)
             (slack,) = question.slacks(range(1))
             if slack is not None and slack > self._least_margin:
@@ -249,7 +259,12 @@ class LinearSearch:
         try:
             return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps)
         finally:  # to be done again when the proof is checked, for float32 and for the reals
-            self._effort.reserve += 2 * (self._effort.spent - before)
+            self._bounding = self._effort.spent - before
+            self._effort.reserve += 2 * self._bounding
+
+    def _in_time(self) -> None:
+        if self._effort.end is ReachedLimit.TIME:
+            raise _OutOfTime
 
     def _walk(self, box: Box, question: BoundedQuestion) -> FastWalk:
         """The walk in floats, with what is known of the box."""
@@ -268,6 +283,7 @@ class LinearSearch:
         lines = root_lines(self._walk(box, question), names, goals.rows)
         start = QuestionData(refined=self._refined, root=lines)
         del self._walks[box]
+        self._effort.reserve -= 2 * self._bounding  # the former bounds are not checked
         self._roots[box] = self._question(box, question.conjunction, start), start
         return self._roots[box]
 

@@ -1,4 +1,9 @@
-"""How a search for a proof ends: without one, with its effort used up, or with an accepted truth."""
+"""How a search for a proof ends: without one, with its effort used up, or with an accepted truth.
+
+Kinds of proof that other packages add are outside the trusted core, and off by default. A label that such a
+kind proves is only as trustworthy as the package it comes from: the package is named wherever the label is
+called proven, and the label never counts against a verifier (`judging.judge`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from math import floor, inf, log10
 from dokimos.checker.base import CertificateKind, Proven
 from dokimos.checker.check import prove
 from dokimos.checker.kinds import CERTIFICATES
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
 from dokimos.engine.runtimes.cross_check import require_agreement
 from dokimos.suites.instance import DEFAULT_ULPS, Certificate, Claim, Instance, Label, Semantics, Truth
@@ -27,8 +33,8 @@ MOST_PLACES = 1000
 def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
     """What may be claimed after a proof: its margins, rounded down to a few digits."""
     float32 = Claim(proven=False)
-    if proven.float32 is not None:
-        float32 = Claim(proven=True, margin=round_down(proven.float32), ulps=ulps)
+    if proven.floats is not None:
+        float32 = Claim(proven=True, margin=round_down(proven.floats), ulps=ulps)
     return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
 
 
@@ -154,3 +160,29 @@ def accepted_truth(
     truth = proven_truth(instance, certificate, label, witness)
     require_agreement(instance, truth)
     return truth
+
+
+#: The shipped kinds, and those of installed packages.
+ALL_CERTIFICATES: PluggableRegistry[CertificateKind] = PluggableRegistry(
+    "certificate kind", CERTIFICATES.targets, group="dokimos.certificates", expects=CertificateKind
+)
+
+
+def trusted_kinds(*, plugin_proofs: bool) -> Registry[CertificateKind]:
+    """The kinds of proof to accept: only the shipped ones, unless plug-ins' proofs are trusted too."""
+    return ALL_CERTIFICATES if plugin_proofs else CERTIFICATES
+
+
+def plugin_kind(kind: str) -> str:
+    """A plug-in's kind with its package, as in "kind X of package Y 1.2"; empty for any other kind."""
+    if kind not in ALL_CERTIFICATES.plugged_in:
+        return ""
+    return f"kind {kind} of package {ALL_CERTIFICATES.provider(kind)}"
+
+
+def why_not_trusted(kind: str) -> str:
+    """Why a plug-in's kind proves nothing by default; empty for any other kind."""
+    if kind not in ALL_CERTIFICATES.plugged_in:
+        return ""
+    package = ALL_CERTIFICATES.provider(kind)
+    return f"kind {kind} comes from package {package}; use `plugin_proofs` to trust it"

@@ -87,6 +87,7 @@ def _improved(
     best = {relu: each.detach().clone() for relu, each in lines.items()}
     record = torch.full((2,), -torch.inf)
     for turn in range(ROUNDS + 1):
+        fast.steps.pause()
         bounds, _ = fast.lower_bounds({name: rows}, Batch(2, {}, {}, lines, torch.zeros(0)))
         worth = bounds.clamp(max=0.0).sum(1)
         better = worth.detach() > record
@@ -111,6 +112,7 @@ def _narrow(fast: FastWalk, name: str, entries: NDArray[np.int64], lines: Mappin
     most = max(1, MOST_NUMBERS // (2 * fast.largest))
     with torch.no_grad():
         for start in range(0, len(entries), most):
+            fast.steps.pause()
             some = entries[start : start + most]
             batch = Batch(2, {}, {}, lines, torch.zeros(0))
             bounds, _ = fast.lower_bounds({name: _rows(fast, name, some)}, batch)

@@ -1,14 +1,16 @@
 """Instances that are drawn and proven, from families, random networks and those of the user.
 
 A draw that cannot be made or proven is no draw: nothing leaves here without a label that the checker has
-accepted on its files.
+accepted on its files. Random networks are small: random operators, weights and scales, as chains, side by
+side, residual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,226 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.core.errors import DokimosError
 from dokimos.engine.runtimes.sessions import replay
-from dokimos.hunting.file_graph import FileGraph, NoChange, Values, read_graph
-from dokimos.hunting.random_networks import RANDOM
+from dokimos.hunting.file_graph import FileGraph, FileNode, NoChange, Values, read_graph
 from dokimos.hunting.specimen import LabelProver, Specimen
+from dokimos.networks.graph import Shape
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Property, Signature
 from dokimos.suites.vnnlib.reader import read_vnnlib
+
+Rng = np.random.Generator
+#: Opset of the files.
+_OPSET = 13
+_ACTIVATIONS = ("Relu", "Relu", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "Clip", "Sign", "Sin")
+
+
+class Drawing:
+    """A graph in the making: nodes are added to a tensor, `last`, of a known shape."""
+
+    def __init__(self, shape: Shape, rng: Rng) -> None:
+        self.rng = rng
+        self.shape, self.first = shape, shape
+        self.last = "X"
+        self.nodes: list[FileNode] = []
+        self.constants: dict[str, Values] = {}
+        #: The power of two that the weights are about.
+        self.exponent = 0
+
+    def add(self, op: str, *others: str, **attributes: object) -> str:
+        """A node that reads the last tensor first."""
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(FileNode(op, (self.last, *others), name, attributes))
+        self.last = name
+        return name
+
+    def weight(self, *shape: int, zeros: float = 0.2) -> str:
+        """Random multiples of 1/8 times a power of two, some of them zero."""
+        values = self.rng.integers(-12, 13, size=shape) / 8.0 * 2.0**self.exponent
+        values = np.where(self.rng.random(shape) < zeros, 0.0, values)
+        return self.constant(values.astype(np.float32))
+
+    def constant(self, values: Values) -> str:
+        """A constant."""
+        name = f"w{len(self.constants)}"
+        self.constants[name] = np.asarray(values)
+        return name
+
+    def dense(self, width: int) -> None:
+        """A layer of rows, in one of the ways to write it."""
+        size = self.shape[-1]
+        way = int(self.rng.integers(4))
+        if way == 0:
+            self.add("MatMul", self.weight(size, width))
+            self.add(str(self.rng.choice(["Add", "Sub"])), self.weight(width))
+        elif way == 1:
+            self.add("Gemm", self.weight(width, size), self.weight(width), transB=1)
+        elif way == 2:
+            self.add("Gemm", self.weight(size, width))
+        else:
+            self.add("Gemm", self.weight(size, width), self.weight(width), alpha=0.5, beta=2.0)
+        self.shape = (1, width)
+
+    def activation(self, op: str | None = None) -> None:
+        """An entrywise operator."""
+        op = op or str(self.rng.choice(_ACTIVATIONS))
+        if op == "Clip":
+            ends = [self.constant(np.array(end, dtype=np.float32)) for end in (-1.0, 0.5)]
+            self.add(op, *ends)
+        else:
+            self.add(op, **({"alpha": 0.25} if op == "LeakyRelu" else {}))
+
+    def image(self, op: str) -> None:
+        """A convolution or a pool with random attributes, on an image."""
+        rng, (_, channels, *space) = self.rng, self.shape
+        kernel = [int(rng.integers(1, min(3, n) + 1)) for n in space]
+        strides = [int(rng.integers(1, 3)) for _ in space]
+        fits = [n >= 2 * (k - 1) + 1 for n, k in zip(space, kernel, strict=True)]
+        dilations = [int(rng.integers(1, 3)) if fit else 1 for fit in fits]
+        pads = [int(rng.integers(0, k)) for k in kernel] + [int(rng.integers(0, k)) for k in kernel]
+        attributes: dict[str, object] = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+        if op != "AveragePool":
+            attributes["dilations"] = dilations
+        else:
+            attributes["count_include_pad"] = int(rng.integers(2))
+            dilations = [1] * len(space)
+        for name in ("strides", "pads", "dilations"):
+            if name in attributes and rng.random() < 0.4:
+                del attributes[name]
+        pads = list(attributes.get("pads", [0] * 2 * len(space)))  # type: ignore[call-overload]
+        strides = list(attributes.get("strides", [1] * len(space)))  # type: ignore[call-overload]
+        dilations = list(attributes.get("dilations", [1] * len(space)))  # type: ignore[call-overload]
+        out = []
+        for k, n in enumerate(space):
+            span = (kernel[k] - 1) * dilations[k] + 1
+            out.append((n + pads[k] + pads[k + len(space)] - span) // strides[k] + 1)
+        if op == "Conv":
+            width = int(rng.integers(1, 4))
+            bias = () if rng.random() < 0.3 else (self.weight(width),)
+            self.add(op, self.weight(width, channels, *kernel), *bias, **attributes)
+            channels = width
+        else:
+            self.add(op, **attributes)
+        self.shape = (1, channels, *out)
+
+    def flat(self) -> None:
+        """The tensor as one row."""
+        size = int(np.prod(self.shape))
+        if self.rng.random() < 0.5:
+            self.add("Flatten", axis=1)
+        else:
+            self.add("Reshape", self.constant(np.array([1, size], dtype=np.int64)))
+        self.shape = (1, size)
+
+    def residual(self) -> None:
+        """x + f(x), x − f(x), or both side by side."""
+        before, shape = self.last, self.shape
+        self.dense(shape[-1])
+        self.activation()
+        way = int(self.rng.integers(4))
+        if way == 3:
+            self.add("Concat", before, axis=1)
+            self.shape = (1, 2 * shape[-1])
+        else:
+            self.add(("Add", "Sub", "Max")[way], before)
+
+    def graph(self) -> FileGraph:
+        """The graph, whose output is the last tensor."""
+        nodes = [replace(node, output="Y") if node.output == self.last else node for node in self.nodes]
+        return FileGraph("X", self.first, "Y", tuple(nodes), self.constants, _OPSET)
+
+
+def _dense(rng: Rng) -> Drawing:
+    drawing = Drawing((1, int(rng.integers(1, 5))), rng)
+    for _ in range(int(rng.integers(1, 4))):
+        drawing.dense(int(rng.integers(1, 7)))
+        drawing.activation("Relu" if rng.random() < 0.7 else None)
+    drawing.dense(int(rng.integers(1, 4)))
+    return drawing
+
+
+def _scaled(rng: Rng) -> Drawing:
+    drawing = Drawing((1, int(rng.integers(1, 4))), rng)
+    for _ in range(int(rng.integers(1, 4))):
+        drawing.exponent = int(rng.integers(-24, 13))
+        drawing.dense(int(rng.integers(1, 5)))
+        drawing.activation("Relu")
+    drawing.exponent = int(rng.integers(-6, 7))
+    drawing.dense(1)
+    return drawing
+
+
+def _convolved(rng: Rng) -> Drawing:
+    space = (int(rng.integers(2, 6)),) * 2 if rng.random() < 0.7 else (2, int(rng.integers(3, 7)))
+    drawing = Drawing((1, int(rng.integers(1, 3)), *space), rng)
+    drawing.image("Conv")
+    drawing.activation("Relu")
+    drawing.flat()
+    drawing.dense(int(rng.integers(1, 3)))
+    return drawing
+
+
+def _pooled(rng: Rng) -> Drawing:
+    drawing = Drawing((1, int(rng.integers(1, 3)), *(int(rng.integers(2, 6)),) * 2), rng)
+    if rng.random() < 0.5:
+        drawing.image("Conv")
+    drawing.image(str(rng.choice(["MaxPool", "MaxPool", "AveragePool"])))
+    if rng.random() < 0.5:
+        drawing.activation("Relu")
+    drawing.flat()
+    drawing.dense(int(rng.integers(1, 3)))
+    return drawing
+
+
+def _residual(rng: Rng) -> Drawing:
+    drawing = Drawing((1, int(rng.integers(1, 5))), rng)
+    for _ in range(int(rng.integers(1, 3))):
+        drawing.residual()
+    drawing.dense(int(rng.integers(1, 3)))
+    return drawing
+
+
+def _curved(rng: Rng) -> Drawing:
+    drawing = Drawing((1, int(rng.integers(1, 4))), rng)
+    for _ in range(int(rng.integers(1, 3))):
+        drawing.dense(int(rng.integers(1, 5)))
+        drawing.activation(str(rng.choice(["Sigmoid", "Tanh", "LeakyRelu", "Sign", "Clip"])))
+    drawing.dense(1)
+    return drawing
+
+
+def _bare(rng: Rng) -> Drawing:
+    """Operators in places where exporters do not put them: first, last, twice."""
+    drawing = Drawing((1, int(rng.integers(1, 5))), rng)
+    for _ in range(int(rng.integers(1, 5))):
+        way = rng.random()
+        if way < 0.4:
+            drawing.activation("Relu")
+        elif way < 0.6:
+            drawing.add(str(rng.choice(["Add", "Sub", "Mul"])), drawing.weight(drawing.shape[-1]))
+        elif way < 0.8:
+            drawing.residual()
+        else:
+            drawing.dense(int(rng.integers(1, 4)))
+    if not drawing.nodes:
+        drawing.activation("Relu")
+    return drawing
+
+
+#: Shapes of random networks by name.
+RANDOM: Mapping[str, Callable[[Rng], Drawing]] = MappingProxyType(
+    {
+        "dense": _dense,
+        "scaled": _scaled,
+        "convolved": _convolved,
+        "pooled": _pooled,
+        "residual": _residual,
+        "curved": _curved,
+        "bare": _bare,
+    }
+)
+
 
 #: Prefixes of kinds of draws that are no families.
 RANDOM_NETWORK, MUTATION = "random", "mutated"

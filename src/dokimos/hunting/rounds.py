@@ -29,10 +29,18 @@ from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import append_line, write_whole
 from dokimos.core.readable import size_in_words
 from dokimos.hunting.asking import Wrong
-from dokimos.hunting.causes import tool_name
-from dokimos.hunting.one_finding import NotWrong, reduce_one, wrong_of
 from dokimos.hunting.proven_draws import Bandit, DrawKind, Harvest, draw, kinds
-from dokimos.hunting.write_up import FINDING, NETWORK, PROPERTY, TRUTH, FindingForm
+from dokimos.hunting.reduction import tool_name
+from dokimos.hunting.write_up import (
+    FINDING,
+    NETWORK,
+    PROPERTY,
+    TRUTH,
+    FindingForm,
+    NotWrong,
+    reduce_one,
+    wrong_of,
+)
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite

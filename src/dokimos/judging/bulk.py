@@ -43,10 +43,57 @@ from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import sha256
 
+# What is done of long work, one line for each part: the same call after an interruption goes on from it
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Results kept in Dokimos' home: `about` is a folder there, `folder` what they are about.
+
+    A key is a hash of all that a result depends on. A home that cannot be written to costs only time.
+    """
+
+    about: str
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file that has them."""
+        return home() / self.about / f"{sha256(str(self.folder.resolve()).encode())}.jsonl"
+
+    def read(self) -> dict[str, Any]:
+        """The results, by key. An incomplete last line is skipped, and terminated."""
+        if not exists(self.path):
+            return {}
+        found: dict[str, Any] = {}
+        content = read_content(self.path)
+        for line in content.splitlines():
+            try:
+                document = strict_json.parse(line, file=self.path, nan=True)
+            except InputError:
+                continue
+            if isinstance(document, dict) and self.about in document:
+                found[str(document.get("key"))] = document[self.about]
+        if content and not content.endswith(b"\n"):
+            self._append("")
+        return found
+
+    def add(self, key: str, result: Any) -> None:
+        """Keep a result, which is plain JSON."""
+        self._append(json.dumps({"key": key, self.about: result}))
+
+    def _append(self, line: str) -> None:
+        with contextlib.suppress(OSError, InputError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            append_line(self.path, line, what="what is kept in Dokimos' home")
+
+
 # Many instances judged in several processes, each stored as soon as it is done
 
 
 _WHAT = "the kept judgements"
+#: The folder of kept judgements in Dokimos' home.
+JUDGED = "judged"
 
 
 @dataclass(frozen=True)
@@ -74,10 +121,19 @@ class JudgingTask:
             self.entry.property_sha256,
             *(sha256(read_content(proof)) for proof in proofs),
             repr(self.rules),
-            repr(self.source),
+            repr(self._source),
             strict_json.write(self.runs, indent=None),
         )
         return sha256("\n".join(parts).encode())
+
+    @property
+    def _source(self) -> PublishedSource | None:
+        """The source with the overheads of these tools only: other results may join the campaign."""
+        if self.source is None:
+            return None
+        own = {run.verifier for run in self.runs}
+        overheads = {tool: seconds for tool, seconds in self.source.overheads.items() if tool in own}
+        return replace(self.source, overheads=overheads)
 
 
 def judge_tasks(
@@ -92,8 +148,8 @@ def judge_tasks(
     `folder` is their campaign's, by which kept judgements are found. `judged` is called after each task
     with the name of the instance; and first, if some were kept from before, with their number.
     """
-    path = place_of(folder)
-    kept, keys = _read(path), [task.key for task in tasks]
+    store = Kept(JUDGED, folder)
+    kept, keys = store.read(), [task.key for task in tasks]
     done = 0
     todo = []
     for task, key in zip(tasks, keys, strict=True):
@@ -109,20 +165,9 @@ def judge_tasks(
         task, key = todo[index]
         done += 1
         if not any(j.label_check is not None and j.label_check.is_fault for j in verdicts):
-            _keep(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}))
+            store.add(key, [_plain(j) for j in verdicts])
         judged(done, len(tasks), f"{task.runs[0].suite}/{task.entry.name}")
         yield task, verdicts
-
-
-def place_of(folder: Path) -> Path:
-    """Where the judgements on the campaign in `folder` are kept."""
-    return home() / "judged" / f"{sha256(str(folder.resolve()).encode())}.jsonl"
-
-
-def _keep(path: Path, line: str) -> None:
-    with contextlib.suppress(OSError, InputError):  # a home that cannot be written to costs only time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        append_line(path, line, what=_WHAT)
 
 
 def _lost(task: JudgingTask) -> tuple[Judgement, ...]:
@@ -165,7 +210,7 @@ def _light(record: RunRecord) -> RunRecord:
     return replace(record, witness=None, outputs=None)
 
 
-def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, ...] | None:
+def _restored(documents: Any, task: JudgingTask) -> tuple[Judgement, ...] | None:
     """The judgements that were kept; None if they are not of these runs, or cannot be read."""
     try:
         found = convert(
@@ -180,24 +225,6 @@ def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, .
     if [one.record for one in found] != [_light(run) for run in task.runs]:
         return None
     return tuple(replace(one, record=run) for one, run in zip(found, task.runs, strict=True))
-
-
-def _read(path: Path) -> Mapping[str, Sequence[Any]]:
-    """The kept judgements, by key. An incomplete last line is skipped, and terminated."""
-    if not exists(path):
-        return {}
-    found: dict[str, Sequence[Any]] = {}
-    content = read_content(path)
-    for line in content.splitlines():
-        try:
-            document = strict_json.parse(line, file=path, nan=True)
-        except InputError:
-            continue
-        if isinstance(document, dict) and isinstance(document.get("judged"), list):
-            found[str(document.get("key"))] = document["judged"]
-    if content and not content.endswith(b"\n"):
-        _keep(path, "")
-    return found
 
 
 # Where the suites of a campaign are now, and whether they are still what was run

@@ -67,7 +67,7 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
         family=entry.family,
         label=truth.label.value,
         kind=truth.certificate.kind,
-        float32_margin=None if proven.float32 is None else float(proven.float32),
+        float32_margin=None if proven.floats is None else float(proven.floats),
     )
 
 
@@ -78,7 +78,7 @@ def fault(error: Exception) -> str:
 
 def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
     """`check_entry` with plug-ins' proofs trusted; if one was needed, `kind` names its package."""
-    from dokimos.engine.plugin_kinds import ALL_CERTIFICATES, plugin_kind
+    from dokimos.engine.outcome import ALL_CERTIFICATES, plugin_kind
 
     checked = check_entry(entry, kinds=ALL_CERTIFICATES)
     return replace(checked, kind=plugin_kind(checked.kind) or checked.kind)
@@ -86,7 +86,7 @@ def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
 
 def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
     """`check_entry`; if only a plug-in's kind could prove the label, the problem says which."""
-    from dokimos.engine.plugin_kinds import why_not_trusted
+    from dokimos.engine.outcome import why_not_trusted
 
     checked = check_entry(entry)
     if checked.is_proven:

@@ -43,8 +43,8 @@ from dokimos.judging.pace import Slowdown, slowdown
 from dokimos.judging.power import Power, power_of
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
-from dokimos.suites.budgets import in_order
 from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.facts import in_order
 from dokimos.verifiers.base import Verifier
 
 #: An answer that takes more than this many times as long as in the baseline is slower.

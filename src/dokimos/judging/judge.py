@@ -41,7 +41,7 @@ violates there despite such a proof, the reason says so, and this does not count
 
 If a label is proven for float32 only, an answer that contradicts it may still be right about the reals: it
 is `unlabelled`. A label proven for neither is not a label, nor is one whose proof is of a kind added by a
-plug-in (`engine.plugin_kinds`): proofs from outside Dokimos never count against a verifier.
+plug-in (`engine.outcome`): proofs from outside Dokimos never count against a verifier.
 
 An unchecked label never makes an answer wrong: `judge_instances` has it checked first.
 
@@ -56,7 +56,7 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InvalidProof
 from dokimos.core.readable import exact_number, printable
-from dokimos.engine.plugin_kinds import plugin_kind
+from dokimos.engine.outcome import plugin_kind
 from dokimos.engine.runtimes.sessions import NO_RUNTIME, ONNXRUNTIME
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import WitnessReplays

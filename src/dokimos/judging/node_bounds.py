@@ -29,7 +29,7 @@ from dokimos.core.readable import printable
 from dokimos.core.tables import most_unfolded
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import own_format, rounding_bounds
 from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Point
 
@@ -101,9 +101,7 @@ def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> 
     model = onnx.ModelProto()
     model.ParseFromString(uncompressed(content, file="the network"))
     try:
-        values = rounding_bounds(
-            network, point, point, ulps=DEFAULT_ULPS, float64=network.dtype == np.float64
-        )
+        values = rounding_bounds(network, point, point, ulps=DEFAULT_ULPS, form=own_format(network))
     except InputError:
         return None
     unfit = [

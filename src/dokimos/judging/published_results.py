@@ -216,6 +216,10 @@ def _going_on(manifest: Manifest, out: Path) -> Manifest:
     before = read_manifest(out / "manifest.json")
     if before.published is None:
         raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
+    names = {suite.name for suite in manifest.suites}
+    if others := sorted(suite.name for suite in before.suites if suite.name not in names):
+        held = ", ".join(others[:3])
+        raise InputError(f"{out}: holds an audit of {held}; audit all together, or choose another folder.")
     # Files that were missing the last time may be there now.
     known = {(one.suite, one.name) for one in before.instances}
     added = [one for one in manifest.instances if (one.suite, one.name) not in known]

@@ -106,8 +106,9 @@ class Network:
     Two of them are equal only if they are the same object: what has been found of one is kept by it.
 
     `constants` are the arrays of the file, read-only (integers have become attributes); `shapes` gives the
-    shape of every tensor, the batch dimension fixed to 1; `dtype` is the type of all tensors, float32 or
-    float64.
+    shape of every tensor, the batch dimension fixed to 1; `dtype` is the type that it computes in:
+    float32, float64, or float16 and bfloat16, whose constants are here in float32, which holds them;
+    `beside` names the groups of its operators beside the usual ones, "quantisation" and "upsampling".
     """
 
     input: str
@@ -116,6 +117,7 @@ class Network:
     constants: Mapping[str, NDArray[Any]]
     shapes: Mapping[str, Shape]
     dtype: np.dtype[Any] = _FLOAT32
+    beside: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for array in self.constants.values():
@@ -144,6 +146,11 @@ class Network:
     def output_size(self) -> int:
         """How many numbers the output has."""
         return prod(self.output_shape)
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether it has quantised operators."""
+        return "quantisation" in self.beside
 
     @property
     def multiplications(self) -> int:

@@ -17,7 +17,7 @@ try:
 except ImportError:
     raise ImportError("dokimos.testing needs pytest; install it with `pip install pytest`.") from None
 
-for _part in ("contracts", "construction_contract", "verifier_contract", "sweeps"):
+for _part in ("contracts", "construction_contract", "sweeps"):
     pytest.register_assert_rewrite(f"dokimos.testing.{_part}")
 
 from dokimos.testing.construction_contract import ConstructionContract  # noqa: E402
@@ -26,8 +26,8 @@ from dokimos.testing.contracts import (  # noqa: E402
     CertificateContract,
     ComponentContract,
     RuleSetContract,
+    VerifierContract,
 )
-from dokimos.testing.verifier_contract import VerifierContract  # noqa: E402
 
 __all__ = [
     "AttackContract",

@@ -19,7 +19,7 @@ from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.robustness import SAMPLES, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.engine.plugin_kinds import ALL_CERTIFICATES
+from dokimos.engine.outcome import ALL_CERTIFICATES
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
@@ -69,8 +69,8 @@ class ConstructionContract:
             assert half.truth is not None
             assert half.truth.label is label
             proven = check(half.instance, half.truth, kinds=ALL_CERTIFICATES)
-            assert proven.float32 is not None
-            assert 0 < proven.float32 <= proven.real
+            assert proven.floats is not None
+            assert 0 < proven.floats <= proven.real
             for semantics in Semantics:
                 claim = half.truth.claims[semantics]
                 assert claim.proven

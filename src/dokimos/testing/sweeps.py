@@ -340,7 +340,7 @@ class Sweep:
         tally[ACCEPTED] += 1
         if tally[ACCEPTED] % FLOAT32_EVERY == 0:
             most = prove(instance, truth.certificate, truth.label, truth.witness, kinds=self.kinds)
-            assert most.float32 is None or most.float32 <= most.real, (mutant, "is more than real")
+            assert most.floats is None or most.floats <= most.real, (mutant, "is more than real")
 
 
 def with_margin(truth: Truth, margin: Fraction) -> Truth:

@@ -26,8 +26,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile, VerifierUnavailable
 from dokimos.core.files import home, only_one, write_whole
 from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, Invocation, Verifier
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.process import WatchedTree
 from dokimos.verifiers.execution.usage import usage
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers

@@ -20,8 +20,7 @@ from pathlib import Path
 from dokimos.core.errors import VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Finding, Invocation, Verifier
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits
+from dokimos.verifiers.execution.limits import Limits, Room
 from dokimos.verifiers.execution.process import run_limited
 
 #: Programs that kill processes by name: harmless in their own namespace.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dokimos.difficulty.components.five_components import (
+from dokimos.difficulty.components.measurements import (
     Component,
     IbpGap,
     Regions,
@@ -23,7 +23,8 @@ from dokimos.suites.facts import Measurement
 from dokimos.suites.vnnlib.margins import float_ends
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Floats, Inspection
+    from dokimos.difficulty.inspection import Inspection
+    from dokimos.networks.semantics.outward import Floats
 
 #: How many chords the bending is measured on.
 CHORDS = 200

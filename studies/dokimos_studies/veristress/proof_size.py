@@ -12,8 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from dokimos.core.errors import InvalidProof, UnsupportedOp
-from dokimos.difficulty.components.bounds import attack
-from dokimos.difficulty.components.five_components import Component
+from dokimos.difficulty.components.measurements import Component, attack
 from dokimos.difficulty.inspection import Inspection
 from dokimos.engine.outcome import ReachedLimit, SearchEffort
 from dokimos.networks.graph import Network

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dokimos.difficulty.components.five_components import Component
+from dokimos.difficulty.components.measurements import Component
 from dokimos.engine.differentiable import TABLE
 from dokimos.networks.graph import Node
 from dokimos.networks.semantics.outward import Floats, Interval

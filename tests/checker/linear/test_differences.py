@@ -221,7 +221,7 @@ def test_own_boxes_are_bounded_below_every_value_in_them(seed: int) -> None:
     except InvalidProof:
         return
     assert 0 < proven.real <= least - level + Fraction(1, 2**20)
-    assert proven.float32 is None or proven.float32 <= proven.real
+    assert proven.floats is None or proven.floats <= proven.real
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.checker.base import Problem, Proven
 from dokimos.checker.linear import cover, proof, walk
@@ -15,7 +15,7 @@ from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.outward import point
+from dokimos.networks.semantics.outward import FLOAT16, FLOAT32, Format, point
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import model, question
 
@@ -51,7 +51,7 @@ def test_lines_prove_what_the_usual_ones_do_not() -> None:
         proven(usual, "(<= Y_0 0.25)")
     # |x| >= 0·x and |x − 1/2| >= ½ − x on the left half, and so on: cut at the kinks.
     found = proven({"tree": [0, -1, -1]}, "(<= Y_0 -0.6)")
-    assert found.float32 is not None and found.real > 0
+    assert found.floats is not None and found.real > 0
 
 
 #: Cut at both kinks. x <= 0: Y >= ½ − 2x; 0 <= x <= ½: Y >= ½; x >= ½: Y >= 2x − ½, by slopes of 0 and 1.
@@ -70,8 +70,8 @@ def test_cuts_of_units_decide_the_network() -> None:
     with pytest.raises(InvalidProof, match="not above 0"):
         proven(KINKS)
     found = proven({**KINKS, **pulls(2.0)})
-    assert found.float32 is not None
-    assert Fraction(1, 17) < found.float32 <= found.real < Fraction(1, 16)
+    assert found.floats is not None
+    assert Fraction(1, 17) < found.floats <= found.real < Fraction(1, 16)
     for data, unsafe in (
         ({**KINKS, **pulls(2.0)}, "(<= Y_0 0.5)"),
         ({**KINKS, **pulls(3.0)}, "(<= Y_0 0.4375)"),
@@ -82,7 +82,7 @@ def test_cuts_of_units_decide_the_network() -> None:
 
 def test_cuts_of_inputs_decide_the_network() -> None:
     found = proven({"tree": [0, -1, 0, -1, -1], "refined": [1], "again": [1]})
-    assert found.float32 is not None and found.real <= Fraction(1, 16)
+    assert found.floats is not None and found.real <= Fraction(1, 16)
 
 
 def test_a_cut_at_a_value_is_a_cut() -> None:
@@ -185,8 +185,50 @@ def test_weights_of_zero_close_only_what_holds_no_run() -> None:
 def test_the_rounding_of_float32_counts() -> None:
     """So near to the least value, the label holds over the reals only."""
     close = proven({**KINKS, **pulls(2.0)}, "(<= Y_0 0.4999999)")
-    assert close.float32 is None
+    assert close.floats is None
     assert 0 < close.real <= Fraction(1, 10**7)
+
+
+def test_a_tensor_of_16_bits_may_be_read_rounded_and_as_it_is() -> None:
+    """onnxruntime keeps the product in float32 for the difference, and rounds it for what only moves it."""
+    kind, weights = TensorProto.FLOAT16, {"c": np.float16([[0.3333, 0.7]])}
+    weights |= {name: np.array([at]) for name, at in (("first", 0), ("next", 1))}
+    nodes = [
+        helper.make_node("Mul", ["X", "c"], ["a"]),
+        helper.make_node("Concat", ["a", "a"], ["k"], axis=0),
+        helper.make_node("Slice", ["k", "first", "next", "first"], ["r"]),
+        helper.make_node("Sub", ["r", "a"], ["Y"]),
+    ]
+    infos = [helper.make_tensor_value_info(name, kind, [1, 2]) for name in "XY"]
+    arrays = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], arrays)
+    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    network, point = read_onnx(built.SerializeToString()), np.float16([0.7, 0.9])
+    kept = np.float32(point[1]) * np.float32(weights["c"][0, 1])
+    bounds = [(float(x), float(x)) for x in point]
+
+    def in_floats(bound: str) -> Fraction | None:
+        asked = read_vnnlib(question(bounds, 2, f"(<= Y_1 -{bound})"), file="p")
+        data = {"questions": [{}]}
+        return LinearProof().prove(Problem(network, asked, form=FLOAT16), data).floats
+
+    assert np.float32(np.float16(kept)) - kept < -0.0002
+    assert in_floats("0.0002") is None
+    assert (in_floats("0.004") or 0) > 0
+
+
+def test_an_output_that_is_a_constant_is_rounded_to_the_type() -> None:
+    content = model([], {"Y": np.array([[0.1]])}, [1, 1], [1, 1])
+    asked = read_vnnlib(question([(0, 0)], 1, "(<= Y_0 0.09999)"), file="p")
+    assert float(np.float16(0.1)) < 0.09999
+
+    def in_floats(form: Format) -> Fraction | None:
+        return (
+            LinearProof().prove(Problem(read_onnx(content), asked, form=form), {"questions": [{}]}).floats
+        )
+
+    assert in_floats(FLOAT16) is None
+    assert in_floats(FLOAT32) is not None
 
 
 def test_what_holds_for_all_noise_holds_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +243,7 @@ def test_what_holds_for_all_noise_holds_without_noise(monkeypatch: pytest.Monkey
 
     alone = proven(data)
     monkeypatch.setattr(proof.BoundedQuestion, "margin", none_over_the_reals)
-    assert proven(data) == Proven(real=alone.float32 or Fraction(0), float32=alone.float32)
+    assert proven(data) == Proven(real=alone.floats or Fraction(0), floats=alone.floats)
     with pytest.raises(InvalidProof, match="not above 0"):
         proven(data, "(<= Y_0 0.625)")
 
@@ -311,7 +353,7 @@ def test_exact_walks_show_margins_that_floats_do_not(monkeypatch: pytest.MonkeyP
     """Y is at least 1/2, and is 1/2 from 0 to 1/2: the unsafe set is missed by 1e-20, or met."""
     data = {**KINKS, **pulls(2.0)}
     found = proven(data, "(<= Y_0 0.49999999999999999999)")
-    assert (found.real, found.float32) == (Fraction(1, 10**20), None)
+    assert (found.real, found.floats) == (Fraction(1, 10**20), None)
     for unsafe in ("0.5", "0.50000000000000000001"):
         with pytest.raises(InvalidProof, match="not above 0"):
             proven(data, f"(<= Y_0 {unsafe})")

@@ -93,12 +93,12 @@ def test_the_float32_margin_is_below_what_the_runtime_computes() -> None:
             proven = prove(instance, drawn(lifted, rng), Label.UNSAT, None)
         except InvalidProof:
             continue
-        assert proven.float32 is not None
-        assert proven.float32 < proven.real
+        assert proven.floats is not None
+        assert proven.floats < proven.real
         size = float(small.radius)
         points = rng.uniform(-size, size, size=(200, 2)).astype(np.float32)
         outputs = replay(instance.network_file, points).astype(np.float64)
-        assert float(proven.float32) <= (outputs[:, 0] - outputs[:, 1]).min()
+        assert float(proven.floats) <= (outputs[:, 0] - outputs[:, 1]).min()
         checked += 1
     assert checked >= 5
 

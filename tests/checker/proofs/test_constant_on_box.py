@@ -55,7 +55,7 @@ def proven(instance: Instance, tensor: str = "z") -> Any:
 def test_the_margin_is_the_difference_at_the_constant() -> None:
     margins = proven(asked(hinged([-0.75, -0.5])))
     assert margins.real == 3
-    assert Fraction(3) - Fraction(1, 10**5) < margins.float32 <= 3
+    assert Fraction(3) - Fraction(1, 10**5) < margins.floats <= 3
 
 
 def test_a_hinge_that_touches_its_threshold_is_off() -> None:
@@ -149,7 +149,7 @@ def test_float32_is_not_claimed_where_rounding_is_larger_than_the_margin() -> No
     b2 = [float(np.float32(-3.0 + 2.0**-21)), 0.0]
     instance = asked(hinged([-1.0, -1.0], b2=b2))
     margins = proven(instance)
-    assert (margins.real, margins.float32) == (Fraction(1, 2**21), None)
+    assert (margins.real, margins.floats) == (Fraction(1, 2**21), None)
     truth = stated(instance, "constant-on-box", {"tensor": "z"}, float32=Fraction(0))
     with pytest.raises(InvalidProof, match="not proven there"):
         check(instance, truth)

@@ -175,8 +175,8 @@ def test_constraints_on_inputs_move_with_their_own_widths() -> None:
 
 def test_float32_leaves_less_than_the_reals() -> None:
     margins = proven(linear([[2.0, -1.0], [1.0, 1.0]], [8.0, 0.0], [("1.0", "2.0")] * 2, "(<= Y_0 Y_1)"))
-    assert margins.float32 is not None
-    assert margins.real - Fraction(1, 10**4) < margins.float32 < margins.real
+    assert margins.floats is not None
+    assert margins.real - Fraction(1, 10**4) < margins.floats < margins.real
 
 
 def test_data_is_refused() -> None:

@@ -26,7 +26,7 @@ def asked(box: list[tuple[object, object]], unsafe: str = "(>= Y_0 -9.0)") -> In
 
 def test_the_margin_is_the_gap_between_the_bounds() -> None:
     proven = prove(asked(EMPTY), PROOF, Label.UNSAT, None)
-    assert (proven.real, proven.float32) == (Fraction(1, 4), Fraction(1, 4))
+    assert (proven.real, proven.floats) == (Fraction(1, 4), Fraction(1, 4))
     check(asked(EMPTY), stated(asked(EMPTY), "no-inputs", {}, real=Fraction(1, 4), float32=Fraction(1, 4)))
 
 

@@ -243,7 +243,7 @@ def test_dense_layers_and_plain_relus_count_by_their_norms() -> None:
     )
     proven = prove(instance, Certificate("nonexpansive"), Label.UNSAT, None)
     assert Fraction(3, 4) - Fraction(1, 10**6) < proven.real <= Fraction(3, 4)
-    assert proven.float32 is not None and proven.float32 < proven.real
+    assert proven.floats is not None and proven.floats < proven.real
 
 
 def test_layers_with_factors_or_groups_are_not_taken_for_plain_ones() -> None:

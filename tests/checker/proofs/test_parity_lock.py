@@ -56,8 +56,8 @@ def changed(edit: Callable[[dict[str, Any]], None], *, of: int = 0) -> Instance:
 def test_the_lock_is_proven_for_both_semantics() -> None:
     proven = attempt()
     assert proven.real >= 1
-    assert proven.float32 is not None
-    assert proven.float32 > Fraction(99, 100)
+    assert proven.floats is not None
+    assert proven.floats > Fraction(99, 100)
 
 
 def test_the_network_that_can_be_opened_is_not_proven() -> None:

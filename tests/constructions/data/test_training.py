@@ -20,8 +20,7 @@ from dokimos.constructions.data.reference_networks import (
     TrainingSettings,
     find_architecture,
 )
-from dokimos.constructions.data.schedule import Trainer
-from dokimos.constructions.trainable_weights import enclose, evaluate, trainable
+from dokimos.constructions.trainable_weights import Trainer, enclose, evaluate, trainable
 from dokimos.core.errors import InputError
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -157,7 +156,7 @@ def test_mistakes_get_one_sentence(tmp_path: Path, changes: dict[str, object], m
 def test_mistakes_are_told_before_torch_is_loaded(
     tmp_path: Path, changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "dokimos.constructions.data.schedule")
+    monkeypatch.delitem(sys.modules, "dokimos.constructions.trainable_weights")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError):
         train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def is_proven(labelled: LabelledInstance, left_out: int) -> bool:
     network = labelled.instance.network_file
     instance = Instance("rest", network, text)
     certificate = by_slopes(rest, [1] * (2 * question.output_size))
-    return prove(instance, certificate, Label.UNSAT, None).float32 is not None
+    return prove(instance, certificate, Label.UNSAT, None).floats is not None
 
 
 @pytest.mark.parametrize("boxes", [0, 1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dokimos.difficulty.components import CANONICAL, EXTRAS, component
-from dokimos.difficulty.components.five_components import participation, quantised
+from dokimos.difficulty.components.measurements import participation, quantised
 from dokimos.suites.facts import COMPONENTS, Measurement
 from tests.checker.files import model
 from tests.difficulty.inspections import dense, observe, random_dense, unit_box

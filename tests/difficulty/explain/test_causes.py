@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from dokimos.difficulty.explain.explanation import axis_in_words
 from dokimos.difficulty.explain.rows import IsolatedAxis, Observation, Status
-from dokimos.difficulty.explain.sentences import axis_in_words
 from dokimos.difficulty.explain.separation import isolated_axes, moving_alone
 from tests.difficulty.explain.sample import seen
 

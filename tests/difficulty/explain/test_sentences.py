@@ -3,6 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dokimos.difficulty.components import meaning, symbol
+from dokimos.difficulty.explain.explanation import (
+    family_by_family,
+    missing_in_words,
+    separation_in_words,
+    unique_results_in_words,
+    which_separates,
+)
 from dokimos.difficulty.explain.rows import (
     EXPLAINING,
     FamilySeparation,
@@ -11,13 +18,6 @@ from dokimos.difficulty.explain.rows import (
     Status,
     Uniqueness,
     UniqueResult,
-)
-from dokimos.difficulty.explain.sentences import (
-    family_by_family,
-    missing_in_words,
-    separation_in_words,
-    unique_results_in_words,
-    which_separates,
 )
 from dokimos.suites.facts import COMPONENTS
 

@@ -171,7 +171,8 @@ def test_a_box_in_which_nothing_varies_is_found(tmp_path: Path) -> None:
 def test_operators_that_an_installed_verifier_does_not_read_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_rules, "_unread", lambda: {"narrow 1.0": frozenset({"Tanh", "Sin"})})
+    installed = {"narrow 1.0": frozenset({"Tanh", "Sin"})}
+    monkeypatch.setattr(file_rules, "unread_by_installed", lambda: installed)
     folder = benchmark(tmp_path, DECLARED + BOX + HARD)
     assert "unread-operators" not in found(folder)
     (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"Relu", b"Tanh"))
@@ -287,6 +288,24 @@ def test_answers_that_are_all_the_same_are_one_sided() -> None:
     assert rules([Answer.UNSAT] * 8 + [Answer.SAT]) == []
 
 
+def test_a_benchmark_whose_instances_are_all_easily_sat_is_one_sided(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path, DECLARED + BOX + "(assert (>= Y_0 0.5))\n")
+    for k in range(8):
+        text = DECLARED + BOX + f"(assert (>= Y_0 0.{k}5))\n"
+        (folder / "vnnlib" / f"p{k}.vnnlib").write_text(text)
+    rows = [f"onnx/n.onnx,vnnlib/p{k}.vnnlib,60" for k in range(8)]
+    (folder / "instances.csv").write_text("\n".join(rows[:7]))
+    assert "one-sided" not in found(folder), "seven may be so by chance"
+    (folder / "instances.csv").write_text("\n".join(rows))
+    one = found(folder)["one-sided"]
+    assert (one.file, one.reason) == (
+        str(folder / "instances.csv"),
+        "all 8 instances are sat, each of them easily so",
+    )
+    (folder / "vnnlib" / "p3.vnnlib").write_text(DECLARED + BOX + "(assert (>= Y_0 2.5))\n")
+    assert "one-sided" not in found(folder)
+
+
 def test_an_instance_that_is_sat_in_floats_only_depends_on_the_runtime() -> None:
     def judged(verifier: str, *, exactly: bool) -> Judgement:
         run = replace(record("i", Answer.SAT, verifier=verifier), witness=(Fraction(1),))
@@ -341,3 +360,37 @@ def test_findings_are_sarif(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_table_is_no_benchmark(tmp_path: Path) -> None:
     assert "it has no instances.csv" in found(tmp_path)["unreadable-file"].reason
+
+
+def test_what_was_found_is_kept_for_the_same_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    folder = benchmark(tmp_path / "bench", DECLARED + BOX + "(assert (>= Y_0 0.5))\n")
+    said: list[str] = []
+
+    def again() -> set[str]:
+        said.clear()
+        findings = lint_benchmark(folder, jobs=1, linted=lambda _done, _total, name: said.append(name))
+        assert all(isinstance(one, LintFinding) for one in findings)
+        return {one.rule for one in findings}
+
+    assert (again(), said) == ({"easy-sat"}, ["p.vnnlib"])
+    assert (again(), said) == ({"easy-sat"}, ["kept from before"])
+    with reading_at_most(1 << 20):  # a limit decides what is read
+        assert (again(), said) == ({"easy-sat"}, ["p.vnnlib"])
+    (folder / "vnnlib" / "p.vnnlib").write_text(DECLARED + BOX + "(assert (>= Y_0 2.5))\n")
+    assert (again(), said) == ({"easy-unsat"}, ["p.vnnlib"])
+
+
+def test_a_fault_of_ours_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    folder = benchmark(tmp_path / "bench", DECLARED + BOX + "(assert (>= Y_0 0.5))\n")
+
+    def by_chance(_: object) -> Sequence[Remark]:
+        raise ZeroDivisionError("by chance")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lint, "PROPERTY_RULES", (replace(FLOAT32_ROUNDING, look=by_chance),))
+        assert "fault" in found(folder)
+    assert set(found(folder)) == {"easy-sat"}

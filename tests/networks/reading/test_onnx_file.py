@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.engine.runtimes.sessions import ReferenceSession, Replayer, load_session
 from dokimos.networks.graph import CORE_OPS, Network
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
+from dokimos.networks.semantics.outward import FLOAT16
+from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.entry import read_onnx_file
 from tests.networks.building import Builder, single
 from tests.networks.graphs import ONE_OF_EACH, network_of
@@ -241,6 +245,59 @@ def test_a_network_of_float64_is_read() -> None:
     assert next(iter(network.constants.values())).dtype == np.float64
 
 
+def narrow(kind: int, *, io: int | None = None, moved: str = "") -> onnx.ModelProto:
+    """relu(x·w + 0.1) in a type of 16 bits, read from and written as another one if `io` says so."""
+    numbers = np.array([[0.5, -1.25], [2.0, 0.1]]).astype(helper.tensor_dtype_to_np_dtype(kind))
+    weight = numpy_helper.from_array(numbers, "w")
+    bias = numpy_helper.from_array(numbers[1, 1:].repeat(2), "b")
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    if io is not None:
+        nodes[0].input[0], nodes[1].output[0] = "inner", "outer"
+        nodes.insert(0, helper.make_node("Cast", ["x"], ["inner"], to=kind))
+        nodes.append(helper.make_node("Cast", ["outer"], ["y"], to=io))
+    infos = [helper.make_tensor_value_info(name, io or kind, [1, 2]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [weight, bias])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TensorProto.FLOAT16, "float16"), (TensorProto.BFLOAT16, "bfloat16")]
+)
+def test_a_network_of_16_bits_is_read_with_its_exact_constants(kind: int, name: str) -> None:
+    network = read(narrow(kind))
+    assert network.dtype.name == name
+    assert ops(network) == ["Gemm", "Relu"]
+    kept = np.asarray(0.1).astype(network.dtype).astype(np.float64)
+    assert kept != 0.1
+    assert network.constants["b"].dtype == np.float32
+    assert network.constants["b"].astype(np.float64).tolist() == [kept, kept]
+    at_zero = evaluate(network, [Fraction(0), Fraction(0)])
+    assert at_zero.lower == (Fraction(float(kept)),) * 2
+
+
+def test_an_input_that_is_cast_is_rounded_once() -> None:
+    network = read(narrow(TensorProto.FLOAT16, io=TensorProto.FLOAT))
+    assert network.dtype == np.float16
+    assert ops(network) == ["Mul", "Gemm", "Relu"]
+    at = [Fraction(1, 3), Fraction(1, 5)]
+    found = rounding_bounds(network, at, at, form=FLOAT16)[network.nodes[0].output]
+    for x, error in zip(at, found.error.reshape(-1).tolist(), strict=True):
+        assert 0 < abs(Fraction(float(np.float16(float(x)))) - x) <= Fraction(error)
+    real = evaluate(network, at)
+    assert real.lower[1] == max(0, at[0] * Fraction(-5, 4) + (at[1] + 1) * Fraction(float(np.float16(0.1))))
+
+
+def test_what_computes_in_two_types_is_refused() -> None:
+    model = narrow(TensorProto.FLOAT16, io=TensorProto.FLOAT)
+    model.graph.node[2].op_type = "Cast"
+    model.graph.node[2].attribute.append(helper.make_attribute("to", int(TensorProto.FLOAT)))
+    model.graph.node[3].op_type, model.graph.node[3].attribute[0].i = "Relu", 0
+    del model.graph.node[3].attribute[:]
+    refused(
+        model, UnsupportedOp, "what is of another type than the network can only be moved, or cast back"
+    )
+
+
 def refused(model: onnx.ModelProto, error: type[InputError], match: str) -> None:
     with pytest.raises(error, match=match) as caught:
         read_onnx(model.SerializeToString(), name="net.onnx")
@@ -279,7 +336,7 @@ def test_no_input_is_refused() -> None:
 
 def test_integer_inputs_are_refused() -> None:
     info = helper.make_tensor_value_info("x", TensorProto.INT64, [1, 2])
-    refused(graph_of([RELU], inputs=[info]), UnreadableFile, "not a tensor of float32 or float64")
+    refused(graph_of([RELU], inputs=[info]), UnreadableFile, "not a tensor of floats")
 
 
 def test_an_input_without_shape_is_refused() -> None:
@@ -348,6 +405,25 @@ def test_missing_and_short_weights_are_refused() -> None:
     refused(short, UnreadableFile, "c0|bytes|raw_data|size")
     del model.graph.initializer[:]
     refused(model, UnreadableFile, "c0")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"data_type": TensorProto.BOOL, "int32_data": [256, 0]},
+        {"data_type": TensorProto.BOOL, "int32_data": [2, 0]},
+        {"data_type": TensorProto.BOOL, "raw_data": b"\x02\x00"},
+        {"data_type": TensorProto.INT8, "int32_data": [300, 0]},
+        {"data_type": TensorProto.UINT8, "int32_data": [-1, 0]},
+        {"data_type": TensorProto.UINT32, "uint64_data": [2**32, 0]},
+    ],
+)
+def test_a_number_that_is_not_of_its_type_is_refused(form: dict[str, Any]) -> None:
+    """Readers make different numbers of it: onnxruntime takes the 256 for true, onnx for false."""
+    where = helper.make_node("Where", ["c", "x", "x"], ["y"])
+    tensor = TensorProto(name="c", dims=[1, 2], **form)
+    with pytest.raises(UnreadableFile, match="'c' has a number that is not of its type"):
+        read(graph_of([where], initializer=[tensor]))
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

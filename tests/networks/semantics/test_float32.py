@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.networks.semantics.outward import FLOAT32_MAX, TINY, UNIT_ROUNDOFF, dot_rounding, safe_product
+from dokimos.networks.semantics.outward import (
+    FLOAT32,
+    FLOAT32_MAX,
+    TINY,
+    UNIT_ROUNDOFF,
+    dot_rounding,
+    safe_product,
+)
 
 floats = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0**-126, 2.0**-149, 2.0**-75, 1.0 + 2.0**-23, 1e-30, 1e18, -1e18]),
@@ -51,7 +58,7 @@ def test_any_order_fused_or_not_flushed_or_not_stays_within_the_bound(
         terms = [merged, *(t for k, t in enumerate(terms) if k not in (i, j))]
     size = sum((abs(product) for product in exact), Fraction(0))
     magnitude = float(np.nextafter(float(size), np.inf))
-    assert abs(terms[0] - sum(exact, Fraction(0))) <= Fraction(dot_rounding(len(pairs), magnitude))
+    assert abs(terms[0] - sum(exact, Fraction(0))) <= Fraction(dot_rounding(len(pairs), magnitude, FLOAT32))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -59,7 +66,9 @@ def test_a_hundred_thousand_terms_in_shuffled_orders(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = (rng.uniform(-1, 1, 100_000) * 10.0 ** rng.integers(-6, 6, 100_000)).astype(np.float32)
     exact = sum(map(Fraction, values.tolist()), Fraction(0))
-    bound = Fraction(dot_rounding(values.size, float(np.abs(values).astype(np.float64).sum() * (1 + 1e-9))))
+    bound = Fraction(
+        dot_rounding(values.size, float(np.abs(values).astype(np.float64).sum() * (1 + 1e-9)), FLOAT32)
+    )
     orders = [values, values[::-1], np.sort(values), *(rng.permutation(values) for _ in range(3))]
     for order in orders:
         sequential = np.add.accumulate(order, dtype=np.float32)[-1]
@@ -74,14 +83,14 @@ def test_the_bound_is_nearly_attained() -> None:
     values = np.array([1.0] + [UNIT_ROUNDOFF * 0.999] * count, dtype=np.float32)
     computed = np.add.accumulate(values, dtype=np.float32)[-1]
     error = abs(Fraction(float(computed)) - sum(map(Fraction, values.tolist()), Fraction(0)))
-    bound = dot_rounding(count + 1, 1.0 + count * UNIT_ROUNDOFF)
+    bound = dot_rounding(count + 1, 1.0 + count * UNIT_ROUNDOFF, FLOAT32)
     assert 0.99 * bound < error <= bound
 
 
 def test_what_may_overflow_is_unbounded() -> None:
-    bounds = dot_rounding(4, np.array([FLOAT32_MAX * 0.99, FLOAT32_MAX, np.inf]))
+    bounds = dot_rounding(4, np.array([FLOAT32_MAX * 0.99, FLOAT32_MAX, np.inf]), FLOAT32)
     assert np.isfinite(bounds[0]) and bounds[1] == bounds[2] == np.inf
-    assert dot_rounding(2**23, 1.0) == np.inf
+    assert dot_rounding(2**23, 1.0, FLOAT32) == np.inf
 
 
 def test_an_infinite_factor_counts_even_against_zero() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from dokimos.checker.base import LowerBound, Problem, Proven, refute
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.outward import Floats, Interval, down, up
+from dokimos.networks.semantics.outward import FLOAT32, Floats, Interval, down, up
 from dokimos.networks.semantics.rounding import rounded_outputs
 from dokimos.suites.vnnlib.model import Box, Linear
 
@@ -21,7 +21,7 @@ from dokimos.suites.vnnlib.model import Box, Linear
 
 
 def output_errors(problem: Problem) -> LowerBound:
-    """How far float32 rounding may move the left side of a constraint, over a box.
+    """How far rounding in floats may move the left side of a constraint, over a box.
 
     The network is traversed once for each box. Raises InvalidProof if there is no finite bound.
     """
@@ -29,27 +29,29 @@ def output_errors(problem: Problem) -> LowerBound:
 
     @cache
     def errors(box: Box) -> list[float]:
-        found = rounded_outputs(network, box.lower, box.upper, problem.ulps)
+        found = rounded_outputs(network, box.lower, box.upper, problem.ulps, problem.form)
         return [float(bound) for bound in found.error.reshape(-1)]
 
     def error(constraint: Linear, box: Box) -> Fraction:
         bounds = errors(box)
         if not np.isfinite([bounds[j] for j, _ in constraint.outputs]).all():
-            raise InvalidProof("float32 evaluation may overflow on this box")
+            raise InvalidProof(f"{problem.form.name} evaluation may overflow on this box")
         return sum((abs(d) * Fraction(bounds[j]) for j, d in constraint.outputs), Fraction(0))
 
     return error
 
 
 def margins(problem: Problem, bound: LowerBound, error: LowerBound | None = None) -> Proven:
-    """The margin that the bound over the reals gives, and what rounding leaves of it in float32.
+    """The margin that the bound over the reals gives, and what rounding leaves of it in floats.
 
-    `error` bounds how far rounding moves the left side of a constraint (default: that of `output_errors`).
+    `error` bounds how far rounding in float32 moves the left side of a constraint (default, and in other
+    types: that of `output_errors`).
     """
-    bound, error = cache(bound), output_errors(problem) if error is None else error
+    bound = cache(bound)
+    error = output_errors(problem) if error is None or problem.form != FLOAT32 else error
     return Proven(
         real=refute(problem.property, bound),
-        float32=problem.in_float32(
+        floats=problem.in_floats(
             lambda: refute(problem.property, lambda c, box: bound(c, box) - error(c, box))
         ),
     )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import ball
-from dokimos.networks.semantics.outward import TINY, Rounded, dot_rounding
+from dokimos.networks.semantics.outward import FLOAT32, TINY, Rounded, dot_rounding
 from dokimos.networks.semantics.propagation import REARRANGE, concat, pad, propagate, window_rows, windows
 from dokimos.suites.vnnlib.model import Box, Linear
 
@@ -224,7 +224,7 @@ class _Translation:
         """A sum of `terms` products of at most this magnitude, with its rounding in float32."""
         if self._rounding is None:
             return exact
-        bound = float(dot_rounding(terms, magnitude))
+        bound = float(dot_rounding(terms, magnitude, FLOAT32))
         if not np.isfinite(bound):
             raise UnsupportedOp("network", "the float32 values of a sum may overflow on this box")
         return self._with_noise(exact, bound)

@@ -17,6 +17,7 @@ from dokimos.checker.lemmas.piecewise_linear import AffineExpression, PiecewiseL
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import (
+    FLOAT32,
     Floats,
     Interval,
     Rounded,
@@ -119,7 +120,7 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
             sizes = rounding[node.inputs[0]].magnitude.reshape(-1)
             count = weights.shape[1]
             reach = safe_product(sizes, np.abs(weights).T, np.matmul, count)
-            noise = dot_rounding(count + 1, safe(reach + np.abs(biases)))
+            noise = dot_rounding(count + 1, safe(reach + np.abs(biases)), FLOAT32)
             if not np.isfinite(noise).all():
                 raise InvalidProof("float32 evaluation may overflow on this box")
         layers.append(ReluLayer(weights, biases, noise))

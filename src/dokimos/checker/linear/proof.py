@@ -19,7 +19,7 @@ from dokimos.checker.linear.rational_walk import RationalWalk
 from dokimos.checker.linear.walk import MOST_NUMBERS, BoundedNetwork, BoxRegions, Steps, steps_of
 from dokimos.core.errors import InvalidProof, UnreadableFile, about
 from dokimos.networks.semantics.interval import round_outward
-from dokimos.networks.semantics.outward import Floats, Interval, safe
+from dokimos.networks.semantics.outward import FLOAT32, Floats, Format, Interval, safe
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Conjunction
 
@@ -59,7 +59,7 @@ class LinearProof(CertificateKind):
     output. Facts about the whole box hold on every leaf, and those of a leaf are used on that leaf alone.
     Without weights, the constraint with the largest bound counts.
 
-    The network with the rounding of float32 as noise comes first: what holds for all noise holds without
+    The network with the rounding of floats as noise comes first: what holds for all noise holds without
     noise, so that one pass proves both. If that fails, or leaves are few, the network over the reals is
     bounded for itself, which mostly gives a larger margin; where it gives none, the one for all noise
     stands. Where outward floats leave a leaf's slack at 0 or just below, the same walk in exact rationals
@@ -88,29 +88,38 @@ class LinearProof(CertificateKind):
             for (box, conjunction), data in zip(asked, given, strict=True):
                 key = (box, data.refined, data.root, data.own)
                 if key not in known:
-                    known[key] = BoundedQuestion(steps, box, conjunction, data, ulps=ulps)
+                    known[key] = BoundedQuestion(
+                        steps, box, conjunction, data, ulps=ulps, form=problem.form
+                    )
                 margins.append(known[key].asking(conjunction, data).margin())
             return min(margins)
 
-        both = problem.in_float32(lambda: margin(problem.ulps))
+        both = problem.in_floats(lambda: margin(problem.ulps))
         few = sum(data.tree.count(LEAF) for data in given) <= FEW_LEAVES or any(data.own for data in given)
         if both is not None and not few:
-            return Proven(real=both, float32=both)
+            return Proven(real=both, floats=both)
         try:
-            return Proven(real=margin(None), float32=both)
+            return Proven(real=margin(None), floats=both)
         except InvalidProof:  # the usual lines are others where intervals are
             if both is None:
                 raise
-            return Proven(real=both, float32=both)
+            return Proven(real=both, floats=both)
 
 
 class BoundedQuestion:
     """One conjunction on its box, with its cover: leaves are bounded here, for the checker and searches."""
 
     def __init__(
-        self, steps: Steps, box: Box, conjunction: Conjunction, data: QuestionData, *, ulps: int | None
+        self,
+        steps: Steps,
+        box: Box,
+        conjunction: Conjunction,
+        data: QuestionData,
+        *,
+        ulps: int | None,
+        form: Format = FLOAT32,
     ) -> None:
-        self._steps, self.conjunction, self._ulps = steps, conjunction, ulps
+        self._steps, self.conjunction, self._ulps, self._form = steps, conjunction, ulps, form
         self._exact_box, self._left = box, [MOST_EXACT]
         self.box = Interval(_rounded(box.lower, -1), _rounded(box.upper, 1))
         self._read(data)
@@ -118,7 +127,9 @@ class BoundedQuestion:
             self.bounded = self._bounded(self.box)
 
     def _bounded(self, box: Interval) -> BoundedNetwork:
-        return BoundedNetwork(self._steps, box, refined=self.cover.refined, ulps=self._ulps)
+        return BoundedNetwork(
+            self._steps, box, refined=self.cover.refined, ulps=self._ulps, form=self._form
+        )
 
     def _read(self, data: QuestionData) -> None:
         if not self.conjunction:
@@ -147,7 +158,7 @@ class BoundedQuestion:
         return least
 
     def over_the_reals(self) -> BoundedQuestion:
-        """The same question without the rounding of float32."""
+        """The same question without the rounding of floats."""
         found = copy(self)
         found._ulps = None
         if not self._own:
@@ -196,7 +207,7 @@ class BoundedQuestion:
         )
         found = dict(zip(kept, goals.slacks(bounds), strict=True))
         if self._ulps is None:
-            near = np.broadcast_to(NEAR * self._reach(goals), len(kept)).tolist()
+            near = np.broadcast_to(NEAR * self.reach(goals), len(kept)).tolist()
             for place, number in enumerate(kept):
                 slack = found[number]
                 if slack is not None and -near[place] < slack <= 0:
@@ -204,7 +215,7 @@ class BoundedQuestion:
                     found[number] = self._exact_slack(number, here, slack)
         return [found.get(number) for number in some]
 
-    def _reach(self, goals: Goals) -> Floats:
+    def reach(self, goals: Goals) -> Floats:
         """For each leaf, or for all, about how large the numbers are that a row adds up."""
         found = [
             np.abs(rows).reshape(*rows.shape[:2], -1) @ self.bounded.facts[name].magnitude.reshape(-1)

@@ -7,7 +7,7 @@ for all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
@@ -22,7 +22,10 @@ from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network, Node, Shape
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant
 from dokimos.networks.semantics.outward import (
+    FLOAT32,
+    UNIT_ROUNDOFF,
     Floats,
+    Format,
     Interval,
     Rounded,
     RoundedNode,
@@ -33,7 +36,7 @@ from dokimos.networks.semantics.outward import (
     safe,
     widen,
 )
-from dokimos.networks.semantics.rounding import ROUNDING_RULES, refuse_float64
+from dokimos.networks.semantics.rounding import ROUNDING_RULES, lifted, require_format
 
 #: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
 ROUNDED, FLUSHED = 2.0**-52, 2.0**-900
@@ -62,12 +65,17 @@ class WalkStep:
     is_opaque: bool = False
 
 
+def go_on() -> None:
+    """Nothing is done between the walks of whoever has no limit of time."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """A network as affine steps, unit functions and products, each ONNX node being one or several.
 
     `wholes` has, for a tensor of the network, the node that it was written by: it is this node whose
-    rounding counts. Tensors are numbered: the input is 0, the k-th step writes tensor k + 1.
+    rounding counts. Tensors are numbered: the input is 0, the k-th step writes tensor k + 1. `pause` is
+    called between walks that bound tensors, and may raise.
     """
 
     network: Network
@@ -75,6 +83,7 @@ class Steps:
     shapes: Mapping[str, Shape]
     steps: tuple[WalkStep, ...]
     wholes: Mapping[str, Node]
+    pause: Callable[[], None] = go_on
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -215,9 +224,9 @@ class BoxRegions:
 class BoundedNetwork:
     """A network over a box: facts about every tensor, and functionals of tensors bounded from below.
 
-    With `ulps`, every float32 run on a point of the box is covered, by noise at every node; without it, the
-    network over the reals. The tensors in `refined` are bounded by functionals before they are read, with
-    the lines that `choices` gives for each of them; the others only by intervals.
+    With `ulps`, every run in the float type `form` on a point of the box is covered, by noise at every
+    node; without it, the network over the reals. The tensors in `refined` are bounded by functionals before
+    they are read, with the lines that `choices` gives for each of them; the others only by intervals.
 
     Raises UnsupportedOp for other operators, and InvalidProof if a tensor is not bounded.
     """
@@ -229,13 +238,16 @@ class BoundedNetwork:
         *,
         refined: Mapping[str, Sides],
         ulps: int | None,
+        form: Format = FLOAT32,
     ) -> None:
         network = steps.network
         if ulps is not None:
-            refuse_float64(network)
-        self.steps, self._ulps = steps, ulps
+            require_format(network, form)
+        self.steps, self._ulps, self._form = steps, ulps, form
         inputs = box.map(lambda end: end.reshape(network.input_shape))
         self.facts: dict[str, Interval] = {**steps.constants, network.input: inputs}
+        if ulps is not None and network.output in network.constants:
+            self.facts[network.output] = lifted(network.constants[network.output], form).floats
         self._biases: dict[str, Floats] = {}
         self._losses: dict[str, Floats] = {}
         self._refined = set[str]()
@@ -251,8 +263,8 @@ class BoundedNetwork:
     def _enter(self, step: WalkStep) -> None:
         """Keep what the way back through a step needs, and the interval of what it writes.
 
-        What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what float32 adds in the node
-        that the tensor was written by, at arguments within their facts.
+        What an affine step writes is Σ A_s·v_s + b + n with |n| <= noise, what floats add in the node
+        that the tensor was written by, at arguments within their facts and constants of their type.
         """
         node = step.node
         arguments = [self.facts[name] if name else None for name in node.inputs]
@@ -264,9 +276,13 @@ class BoundedNetwork:
             if whole is not node:
                 found = _both(found, INTERVAL_RULES[whole.op](whole, given))
             if self._ulps is not None:
-                rounded = [a if a is None else Rounded(a.lower, a.upper, np.zeros(a.shape)) for a in given]
-                noise = safe(ROUNDING_RULES[whole.op](RoundedNode(whole, found, rounded, self._ulps)))
-                noise = infinite_beyond(found.magnitude + noise, noise)
+                rounded = [
+                    a if a is None else self._read_as(name, a)
+                    for name, a in zip(whole.inputs, given, strict=True)
+                ]
+                asked = RoundedNode(whole, found, rounded, self._ulps, self._form)
+                noise = safe(ROUNDING_RULES[whole.op](asked))
+                noise = infinite_beyond(found.magnitude + noise, noise, self._form)
                 noise = np.broadcast_to(noise, found.shape)
         loss = noise
         if step.transposes is not None:
@@ -285,6 +301,18 @@ class BoundedNetwork:
         if not np.isfinite([found.lower, found.upper]).all():
             raise InvalidProof("a tensor is not bounded by finite numbers")
         self.facts[node.output] = found
+
+    def _read_as(self, name: str, fact: Interval) -> Rounded:
+        """A tensor as a node reads it in floats: constants of their type, what is computed as it was kept.
+
+        In a type of 16 bits that may be in float32, and this node may read it rounded to the type while
+        another one reads it as it is; an input is of the type.
+        """
+        if name in self.steps.network.constants:
+            return lifted(self.steps.network.constants[name], self._form)
+        is_kept = self._form.unit <= UNIT_ROUNDOFF or name == self.steps.network.input
+        error = 0.0 if is_kept else safe(self._form.unit * fact.magnitude + self._form.tiny)
+        return Rounded(fact.lower, fact.upper, np.broadcast_to(error, fact.shape))
 
     def _refine(self, name: str, choices: Sides) -> None:
         """Bound the entries of a tensor by functionals, once."""
@@ -318,20 +346,27 @@ class BoundedNetwork:
         lower, upper = (
             np.broadcast_to(end.reshape(len(end), -1), flat).copy() for end in (known.lower, known.upper)
         )
+        usual: dict[str, Planes | None] = {}
+        planes: list[dict[str, Planes | None]] = [{} if own else usual for own in choices]
         for near in (True, False) if self._is_deep(name) else (False,):
             wanted = self.undecided(name, Interval(lower, upper))
             together = wanted.any(0, keepdims=True) if near else wanted
             entries = np.argsort(~together, axis=1, kind="stable")[:, : together.sum(1).max(initial=0)]
             size = max(1, MOST_NUMBERS // (len(entries) * self.largest))
             for start in range(0, entries.shape[1], size):
+                self.steps.pause()
                 some = entries[:, start : start + size]
                 rows = np.zeros((*some.shape, prod(shape)))
                 np.put_along_axis(rows, some[..., None], 1.0, 2)
                 found = [
                     self.lower_bounds(
-                        {name: sign * rows.reshape(*some.shape, *shape)}, regions, own, near=near
+                        {name: sign * rows.reshape(*some.shape, *shape)},
+                        regions,
+                        own,
+                        near=near,
+                        planes=seen,
                     )
-                    for sign, own in zip((1.0, -1.0), choices, strict=True)
+                    for sign, own, seen in zip((1.0, -1.0), choices, planes, strict=True)
                 ]
                 where = np.arange(regions.count)[:, None], some
                 lowest, highest = (
@@ -366,11 +401,13 @@ class BoundedNetwork:
         choices: Choices = MappingProxyType({}),
         *,
         near: bool = False,
+        planes: dict[str, Planes | None] | None = None,
     ) -> Floats:
         """For each region and row a lower bound of Σ row·tensor, over the region and all noise.
 
         `rows` has for tensors by name arrays [regions or 1, rows, *shape]; the result is [regions, rows].
-        With `near`, the walk ends at the units that it meets, and takes their facts.
+        With `near`, the walk ends at the units that it meets, and takes their facts. Lines are kept in
+        `planes`, for further walks with the same regions and choices.
 
         Theorem. Let g = Σ_t λ_t·t + c. Going back, step by step: an affine step t = Σ A_s·v_s + b + n
         gives λ·t = Σ (A_sᵀλ)·v_s + λ·b + λ·n, and λ·n >= −|λ|·noise. A unit t = f(e) + n, with e in an
@@ -389,9 +426,8 @@ class BoundedNetwork:
         `lost` is a sum of fewer than 2^13 terms >= 0, computed to a relative
         2^-42 each: `safe` makes up for that, FLUSHED for underflow.
         """
-        walk = _Walk(np.zeros((1, 1)), np.zeros((1, 1)), {})
-        for name, given in rows.items():
-            walk.pending[name] = given
+        walk = _Walk(np.zeros((1, 1)), np.zeros((1, 1)), dict(rows))
+        planes = {} if planes is None else planes
         for step in reversed(self.steps.steps):
             name = step.node.output
             if name not in walk.pending or step.is_opaque or (near and step.transposes is None):
@@ -403,8 +439,9 @@ class BoundedNetwork:
                 flat = functional.reshape(-1, *self.steps.shapes[name])
                 parts = [each(flat) for each in step.transposes]
             else:
-                lines = self._lines(step, regions, choices)
-                if lines is None:
+                if name not in planes:
+                    planes[name] = self._lines(step, regions, choices)
+                if (lines := planes[name]) is None:
                     walk.pending[name] = functional
                     continue
                 parts = self._through(walk, step, functional, lines)

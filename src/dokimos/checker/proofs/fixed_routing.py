@@ -19,6 +19,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.interval import conv_product, gemm_product
 from dokimos.networks.semantics.outward import (
+    FLOAT32,
     TINY,
     UNIT_ROUNDOFF,
     Floats,
@@ -169,7 +170,7 @@ class RoutedNetwork:
             rows[0] += bias
             rest = rest + _FLOAT64 * abs(rows[0])
             size, nonzero = size + abs(bias), nonzero + 1
-        local = dot_rounding(nonzero, safe(size))
+        local = dot_rounding(nonzero, safe(size), FLOAT32)
         error = safe_product(x.error, sizes, product, terms) + local
         return self._write(node, _form(rows, safe(rest), safe(error)), local)
 
@@ -192,7 +193,7 @@ class RoutedNetwork:
 
         If the network is undefined, for example by a division by 0, an end is infinite.
         """
-        found = rounding_rule(node.op, self._ulps)(node, arguments)
+        found = rounding_rule(node.op, self._ulps, FLOAT32)(node, arguments)
         if not (np.isfinite(found.lower).all() and np.isfinite(found.upper).all()):
             raise InvalidProof(f"the scores {node.output!r} have no finite bounds")
         self._weights[node.output] = found
@@ -230,7 +231,8 @@ class RoutedNetwork:
 
         floats = values.floats
         local = leak(floats) + safe_product(wrong, floats, np.matmul, count)
-        local = local + dot_rounding(count, safe_product(safe(most + wrong), floats, np.matmul, count))
+        mixed = safe_product(safe(most + wrong), floats, np.matmul, count)
+        local = local + dot_rounding(count, mixed, FLOAT32)
         real = leak(values.size)
         rest = safe(_taken(values.rest, route) + real)
         error = safe(_taken(values.error, route) + local + real)
@@ -255,7 +257,7 @@ class RoutedNetwork:
             changed = abs(rows[0]) + _reach(rows)
         found = _form(rows, safe(rest + _FLOAT64 * changed + TINY), error)
         largest = safe(found.size + error)
-        local = infinite_beyond(largest, safe(UNIT_ROUNDOFF * largest + TINY))
+        local = infinite_beyond(largest, safe(UNIT_ROUNDOFF * largest + TINY), FLOAT32)
         return self._write(node, replace(found, error=safe(error + local)), local)
 
     def move(self, node: Node) -> bool:

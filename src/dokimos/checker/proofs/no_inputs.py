@@ -35,4 +35,4 @@ class NoInputs(CertificateKind):
         margin: Fraction = min(gaps)
         if margin <= 0:
             raise InvalidProof("the box of some case is not empty")
-        return Proven(real=margin, float32=problem.in_float32(lambda: margin))
+        return Proven(real=margin, floats=problem.in_floats(lambda: margin))

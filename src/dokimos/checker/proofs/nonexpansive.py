@@ -20,6 +20,7 @@ from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.networks.semantics.outward import (
+    FLOAT32,
     FLOAT32_MAX,
     TINY,
     UNIT_ROUNDOFF,
@@ -91,7 +92,7 @@ class LinearLayer:
         terms = int(np.count_nonzero(self.weights.reshape(len(self.weights), -1), axis=1).max()) + 1
         count = len(self.weights) * self.positions
         magnitude = (self.absolute_norm * size + self.bias_norm) * _SAFE
-        return (dot_rounding(terms, magnitude) + 4 * terms * TINY * sqrt(count)) * _SAFE
+        return (dot_rounding(terms, magnitude, FLOAT32) + 4 * terms * TINY * sqrt(count)) * _SAFE
 
     @cached_property
     def bias_norm(self) -> float:

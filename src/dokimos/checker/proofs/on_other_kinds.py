@@ -71,7 +71,7 @@ class Rewritten(CertificateKind):
         if not chain.equals(as_chain(problem.network)):
             raise InvalidProof("the steps do not turn the base network into the shipped network")
         proven = CERTIFICATES[given.kind].prove(replace(problem, network=base), given.data)
-        return Proven(proven.real, problem.in_float32(lambda: _margin_after_rounding(problem, proven.real)))
+        return Proven(proven.real, problem.in_floats(lambda: _margin_after_rounding(problem, proven.real)))
 
 
 def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:
@@ -165,11 +165,11 @@ class ParityLockProof(CertificateKind):
         is_shut = bool(boxes) and problem.in_float32(shut_in_float32) is not None
         if not is_shut:
             _require_shut(piecewise_linear(lock), given)
-        asked = None if problem.asks_float32() else problem.asked
+        asked = None if problem.asks_floats() else problem.asked
         proven = kind.prove(replace(problem, network=rest, asked=asked), given.data)
-        if not is_shut or proven.float32 is None:
+        if not is_shut or proven.floats is None:
             return Proven(proven.real, None)
-        return Proven(proven.real, proven.float32 - _flushed(problem))
+        return Proven(proven.real, proven.floats - _flushed(problem))
 
 
 def _flushed(problem: Problem) -> Fraction:

@@ -16,7 +16,7 @@ from dokimos.checker.lemmas.constraints import behind
 from dokimos.checker.lemmas.piecewise_linear import PiecewiseLinear, objective, piecewise_linear
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.outward import Rounded, dot_rounding
+from dokimos.networks.semantics.outward import FLOAT32, Rounded, dot_rounding
 from dokimos.networks.semantics.propagation import window_rows
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Label
@@ -68,7 +68,7 @@ class OrderedPairs(CertificateKind):
 
         return Proven(
             real=refute(problem.property, lambda c, box: _bound(form, head, pairs, c)),
-            float32=problem.in_float32(lambda: refute(problem.property, float32_bound)),
+            floats=problem.in_float32(lambda: refute(problem.property, float32_bound)),
         )
 
 
@@ -119,7 +119,7 @@ def _check_order_in_float32(
     flat = abs(filters.astype(np.float64)).reshape(len(filters), -1)
     # Sums of nonnegative float64 numbers are off by far less than one part in 2^30.
     magnitude = (seen @ flat.T + abs(biases.astype(np.float64))) * (1 + 2.0**-30)
-    error = dot_rounding(flat.shape[1] + 1, magnitude).max(axis=0)
+    error = dot_rounding(flat.shape[1] + 1, magnitude, FLOAT32).max(axis=0)
     for i, j in pairs:
         gap = _exact(biases[i]) - _exact(biases[j])
         if gap < _exact(error[i]) + _exact(error[j]):

@@ -7,14 +7,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dokimos.checker.base import CertificateKind, LowerBound, NoData, Problem, Proven, read_data
 from dokimos.checker.lemmas.constraints import output_errors
 from dokimos.checker.proofs.fixed_routing import rounding_by_routing
 from dokimos.checker.proofs.nonexpansive import rounding_by_norm
 from dokimos.core.errors import InvalidProof, about
 from dokimos.networks.semantics.exact import Enclosure, Undecided
+from dokimos.networks.semantics.outward import FLOAT32
 from dokimos.suites.instance import Label
 from dokimos.suites.vnnlib.model import Box, Point
 from dokimos.suites.vnnlib.violation import slack_range, violations
@@ -31,7 +30,7 @@ class Witness(CertificateKind):
     outward, in exact rationals or in balls, until every comparison that matters has the same result for all
     values in the enclosure: then it has that result for the exact value.
 
-    In float32 the point must be a float32 point, and the constraints must hold with more to spare than
+    In a float type the point must be of that type, and the constraints must hold with more to spare than
     rounding can move their left sides at that point.
     """
 
@@ -56,8 +55,10 @@ class Witness(CertificateKind):
     def _prove_at(self, problem: Problem, point: Point) -> Proven:
         """The margins, from enclosures that are narrowed until they show what is asked, or all they can."""
         network = problem.network
-        special = (rounding_by_norm(network), rounding_by_routing(network, problem.ulps))
-        errors = [error for error in special if error is not None] + [output_errors(problem)]
+        errors = [output_errors(problem)]
+        if problem.form == FLOAT32:
+            special = (rounding_by_norm(network), rounding_by_routing(network, problem.ulps))
+            errors = [error for error in special if error is not None] + errors
         proven: Proven | None = None
         floats_first = problem.asked is not None or network.multiplications > EXACT_LATER
         for found in violations(network, problem.property, point, floats_first=floats_first):
@@ -67,8 +68,8 @@ class Witness(CertificateKind):
                 break
             if found.violates:
                 margin = Fraction(0) if found.margin_lower is None else max(found.margin_lower, Fraction(0))
-                proofs = (partial(float32_margin, problem, point, found.outputs, error) for error in errors)
-                shown = (value for proof in proofs if (value := problem.in_float32(proof)) is not None)
+                proofs = (partial(floats_margin, problem, point, found.outputs, error) for error in errors)
+                shown = (value for proof in proofs if (value := problem.in_floats(proof)) is not None)
                 proven = Proven(margin, next(shown, None))
                 if problem.asked is None or proven.reaches(problem.asked):
                     break
@@ -77,18 +78,13 @@ class Witness(CertificateKind):
         return proven
 
 
-def is_float32(point: Point) -> bool:
-    """Whether every coordinate is a float32 number."""
-    return all(abs(x) < 2**127 and Fraction(float(np.float32(float(x)))) == x for x in point)
-
-
-def float32_margin(problem: Problem, point: Point, outputs: Enclosure, error: LowerBound) -> Fraction:
+def floats_margin(problem: Problem, point: Point, outputs: Enclosure, error: LowerBound) -> Fraction:
     """The best, over conjunctions of cases that hold the point, of the smallest slack minus rounding.
 
     `outputs` encloses the real outputs at the point; `error` bounds the effect of rounding on a constraint.
     """
-    if not is_float32(point):
-        raise InvalidProof("the witness is not a float32 point")
+    if not all(map(problem.form.holds, point)):
+        raise InvalidProof(f"the witness is not a {problem.form.name} point")
     here = Box(point, point)
     cases = [case for case in problem.property.cases if point in case.box]
     if any(not conjunction for case in cases for conjunction in case.any_of):

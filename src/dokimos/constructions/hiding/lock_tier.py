@@ -131,7 +131,7 @@ _Base = tuple[bytes, Property, Certificate | None]
 def _trained_bases(
     settings: HideSettings, rng: np.random.Generator, progress: Callable[[int, int, str], None]
 ) -> list[_Base]:
-    from dokimos.constructions.hiding.certified_training import certified_base
+    from dokimos.constructions.hiding.trainer import certified_base
 
     network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
     points = draw_points(

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dokimos.constructions.operators import elementwise, filters, layouts, quantised
+from dokimos.constructions.operators import elementwise, layouts, quantised
 from dokimos.constructions.operators.sketch import Variant
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {v.name: v for module in (elementwise, filters, layouts) for v in module.variant.variants}
+    {v.name: v for module in (elementwise, layouts) for v in module.variant.variants}
 )
 QUANTISED: Mapping[str, Variant] = MappingProxyType({v.name: v for v in quantised.variant.variants})
 

@@ -2,17 +2,17 @@
 
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.difficulty.components.five_components import Component
+from dokimos.difficulty.components.measurements import Component
 
 #: The canonical five, by their names in a profile's file.
 CANONICAL: Registry[Component] = Registry(
     "profile component",
     {
-        "gradient_dimension": "dokimos.difficulty.components.five_components:GradientDimension",
-        "ibp_gap": "dokimos.difficulty.components.five_components:IbpGap",
-        "margin": "dokimos.difficulty.components.five_components:LeastMargin",
-        "regions": "dokimos.difficulty.components.five_components:Regions",
-        "unstable": "dokimos.difficulty.components.five_components:UnstableFraction",
+        "gradient_dimension": "dokimos.difficulty.components.measurements:GradientDimension",
+        "ibp_gap": "dokimos.difficulty.components.measurements:IbpGap",
+        "margin": "dokimos.difficulty.components.measurements:LeastMargin",
+        "regions": "dokimos.difficulty.components.measurements:Regions",
+        "unstable": "dokimos.difficulty.components.measurements:UnstableFraction",
     },
 )
 
@@ -20,15 +20,15 @@ CANONICAL: Registry[Component] = Registry(
 EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     "extra measurement",
     {
-        "attacked_margin": "dokimos.difficulty.components.bounds:AttackedMargin",
-        "crown_bound": "dokimos.difficulty.components.bounds:CrownLowerBound",
-        "crown_gap": "dokimos.difficulty.components.bounds:CrownGap",
-        "ibp_bound": "dokimos.difficulty.components.five_components:IbpLowerBound",
-        "inputs": "dokimos.difficulty.components.bounds:Inputs",
-        "nonlinear_units": "dokimos.difficulty.components.bounds:NonlinearUnits",
-        "parameters": "dokimos.difficulty.components.bounds:Parameters",
-        "sampled_margin": "dokimos.difficulty.components.five_components:SampledMargin",
-        "unstable_units": "dokimos.difficulty.components.bounds:UnstableUnits",
+        "attacked_margin": "dokimos.difficulty.components.measurements:AttackedMargin",
+        "crown_bound": "dokimos.difficulty.components.measurements:CrownLowerBound",
+        "crown_gap": "dokimos.difficulty.components.measurements:CrownGap",
+        "ibp_bound": "dokimos.difficulty.components.measurements:IbpLowerBound",
+        "inputs": "dokimos.difficulty.components.measurements:Inputs",
+        "nonlinear_units": "dokimos.difficulty.components.measurements:NonlinearUnits",
+        "parameters": "dokimos.difficulty.components.measurements:Parameters",
+        "sampled_margin": "dokimos.difficulty.components.measurements:SampledMargin",
+        "unstable_units": "dokimos.difficulty.components.measurements:UnstableUnits",
     },
     group="dokimos.components",
     expects=Component,

@@ -34,7 +34,7 @@ from dokimos.engine.runtimes.sessions import (
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.rounding import rounded_outputs
+from dokimos.networks.semantics.rounding import own_format, rounded_outputs
 from dokimos.suites.instance import DEFAULT_ULPS, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
@@ -339,13 +339,12 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
     """Enclosures, in float64, of the values at the points at which floats certainly do not overflow."""
     found = []
-    double = network.dtype == np.float64
     for where, point in points.items():
         if len(point) != network.input_size:
             raise InputError(
                 f"the property has {len(point)} inputs, but the network has {network.input_size}"
             )
-        rounded = rounded_outputs(network, point, point, ulps, double)
+        rounded = rounded_outputs(network, point, point, ulps, own_format(network))
         if not np.isfinite([rounded.error, rounded.lower, rounded.upper]).all():
             continue
         lower, upper, error = (

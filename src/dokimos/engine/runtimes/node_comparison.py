@@ -15,7 +15,7 @@ from dokimos.core.inputs import uncompressed
 from dokimos.engine.runtimes.sessions import CannotRun, intermediate_values
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Rounded
-from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.semantics.rounding import own_format, rounding_bounds
 from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.model import Point
 
@@ -65,8 +65,7 @@ def compare_nodes(content: bytes, network: Network, point: Point) -> NodeCompari
     model.ParseFromString(uncompressed(content, file="the network"))
     nodes = list(model.graph.node)
     try:
-        double = network.dtype == np.float64
-        expected = rounding_bounds(network, point, point, ulps=DEFAULT_ULPS, float64=double)
+        expected = rounding_bounds(network, point, point, ulps=DEFAULT_ULPS, form=own_format(network))
         names = [name for node in nodes for name in node.output if name in expected]
         runtime, found = intermediate_values(model, network, names, point)
     except (CannotRun, InputError, UnreadableFile) as error:

@@ -186,7 +186,7 @@ def _not_read(file: NetworkFile) -> Iterator[Remark]:
 
 
 @cache
-def _unread() -> Mapping[str, frozenset[str]]:
+def unread_by_installed() -> Mapping[str, frozenset[str]]:
     """The operators that each installed verifier is known not to support, by its name and version."""
     return {
         f"{name} {version}": frozenset(verifier.unread_operators.split())
@@ -202,7 +202,7 @@ def _unread_operators(file: NetworkFile) -> Iterator[Remark]:
         return
     said = [
         f"{verifier} does not support {', '.join(sorted(used & unread))}"
-        for verifier, unread in sorted(_unread().items())
+        for verifier, unread in sorted(unread_by_installed().items())
         if used & unread
     ]
     if said:

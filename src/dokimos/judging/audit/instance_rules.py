@@ -18,7 +18,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
 from dokimos.suites.answers import Answer
-from dokimos.suites.folder import LintSeverity
+from dokimos.suites.folder import LintFinding, LintSeverity
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
 from dokimos.suites.vnnlib.margins import nearest_point
 from dokimos.suites.vnnlib.model import Box, Linear, Property
@@ -161,6 +161,14 @@ def _one_sided(category: PublishedCategory) -> Iterator[Remark]:
         yield Remark(f"every answer is {answer.value}, on {len(instances)} instances and by all tools")
 
 
+def _all_settled(instances: Sequence[Sequence[LintFinding]]) -> Iterator[Remark]:
+    """Whether one rule settles every instance: there are as many lists as instances, of their findings."""
+    for rule in (EASY_SAT, EASY_UNSAT):
+        if len(instances) >= _MANY and all(any(f.rule == rule.name for f in one) for one in instances):
+            answer = rule.name.removeprefix("easy-")
+            yield Remark(f"all {len(instances)} instances are {answer}, each of them easily so")
+
+
 def _runtime_decides(category: PublishedCategory) -> Iterator[Remark]:
     """Instances that are `sat` in floats only, or by points at which floats and exact values disagree."""
     shown: dict[str, set[WitnessQuality]] = {}
@@ -220,10 +228,13 @@ CONSTANT_OUTPUT: LintRule[InstancePair] = LintRule(
 )
 ONE_SIDED: LintRule[PublishedCategory] = LintRule(
     "one-sided",
-    "benchmarks on which all tools gave the same answer everywhere",
+    "benchmarks all of whose answers, published or easily found, are the same",
     LintSeverity.WARNING,
     "add instances with the opposite answer",
     _one_sided,
+)
+ALL_SETTLED: LintRule[Sequence[Sequence[LintFinding]]] = LintRule(
+    ONE_SIDED.name, ONE_SIDED.about, ONE_SIDED.severity, ONE_SIDED.remedy, _all_settled
 )
 RUNTIME_DECIDES: LintRule[PublishedCategory] = LintRule(
     "runtime-decides",

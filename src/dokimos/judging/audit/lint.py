@@ -13,7 +13,10 @@ from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import code_key
+from dokimos.core.inputs import ALLOWED
 from dokimos.core.parallel import each
+from dokimos.core.typed_values import convert
 from dokimos.judging.audit import file_rules, instance_rules, property_rules
 from dokimos.judging.audit.file_rules import AnyRule, LintRule
 from dokimos.judging.audit.subjects import (
@@ -25,10 +28,12 @@ from dokimos.judging.audit.subjects import (
     PublishedRuns,
     read_table,
 )
+from dokimos.judging.bulk import Kept
 from dokimos.judging.checked_entry import fault
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.folder import LintFinding, LintSeverity, instance_names
+from dokimos.suites.instance import sha256
 from dokimos.suites.lower import is_plain, lowered_files
 
 T = TypeVar("T")
@@ -150,7 +155,8 @@ def lint_benchmark(
 ) -> tuple[LintFinding, ...]:
     """What the rules find in a benchmark, in the order of its table.
 
-    Whatever is missing or unreadable is a finding; the other files are examined.
+    Whatever is missing or unreadable is a finding; the other files are examined. What an earlier
+    call found in the same files is kept.
     """
     try:
         table = read_table(folder)
@@ -161,12 +167,50 @@ def lint_benchmark(
     place = str(folder / table.table)
     found = [one for rule in BENCHMARK_RULES for one in _findings(rule, table, place)]
     tasks = list(_tasks(table))
-    by_task: dict[int, list[LintFinding]] = {}
-    for index, own in each(_lint, tasks, jobs=jobs, lost=_lost):
-        by_task[index] = own
-        asked = tasks[index].property or tasks[index].network
-        linted(len(by_task), len(tasks), asked.name if asked else "")
+    by_task = dict(_kept_or_linted(table, tasks, jobs, linted))
+    whole = [by_task[k] for k, task in enumerate(tasks) if task.together]
+    found += _findings(instance_rules.ALL_SETTLED, whole, place)
     return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
+
+
+def _kept_or_linted(
+    table: BenchmarkTable, tasks: Sequence[LintTask], jobs: int, linted: Callable[[int, int, str], None]
+) -> Iterator[tuple[int, list[LintFinding]]]:
+    """What is found in each task, by its number; what an earlier audit found in the same files is kept."""
+    store = Kept("linted", table.folder)
+    known, keys = store.read(), _keys(table, tasks)
+    kept = {k: found for k, key in enumerate(keys) if (found := _restored(known.get(key))) is not None}
+    yield from kept.items()
+    if kept:
+        linted(len(kept), len(tasks), "kept from before")
+    todo = [k for k in range(len(tasks)) if k not in kept]
+    for done, (place, own) in enumerate(each(_lint, [tasks[k] for k in todo], jobs=jobs, lost=_lost), 1):
+        index = todo[place]
+        if not {one.rule for one in own} & {FAULT.name, file_rules.LARGE_FILE.name}:
+            store.add(keys[index], [strict_json.plain(one) for one in own])
+        asked = tasks[index].property or tasks[index].network
+        linted(len(kept) + done, len(tasks), asked.name if asked else "")
+        yield index, own
+
+
+def _keys(table: BenchmarkTable, tasks: Sequence[LintTask]) -> list[str]:
+    """Hashes of all that is found in a task: the code, installed tools, the names and contents of files."""
+    always = repr((code_key(), sorted(file_rules.unread_by_installed().items()), ALLOWED.get()))
+    contents = {table.path(name): content for name, content in table.hashes.items()}
+    files = [(task.network, task.property, *(path for _, path in task.together)) for task in tasks]
+    return [
+        sha256(repr((always, task, [contents.get(path) for path in own])).encode())
+        for task, own in zip(tasks, files, strict=True)
+    ]
+
+
+def _restored(document: Any) -> list[LintFinding] | None:
+    """Findings that were kept; None if there are none to read."""
+    try:
+        kept = convert(document, tuple[LintFinding, ...], file="what was found before", what="findings")
+    except InputError:
+        return None
+    return list(kept)
 
 
 def _lost(task: LintTask) -> list[LintFinding]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dokimos.networks.graph import Attribute, Shape
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axis_of, broadcast, reduced_axes
+from dokimos.networks.semantics.outward import FORMATS
 
 
 def _plain(lowering: Lowering, call: OnnxCall) -> None:
@@ -52,15 +53,15 @@ def _scalar(lowering: Lowering, call: OnnxCall, position: int, what: str) -> flo
     if array.dtype.kind in "iub":
         if int(float(number)) != int(number):
             call.refuse(f"{what} {int(number)} is not a float.")
-    elif array.dtype not in (np.float32, np.float64):
+    elif array.dtype not in (np.float32, np.float64, lowering.dtype):
         call.refuse(f"{what} is {array.dtype}, which is not supported.")
     return float(number)
 
 
 def _clip(lowering: Lowering, call: OnnxCall) -> None:
     # Until opset 10 the defaults are attributes, and so float32, whatever the type of the network.
-    limits = np.finfo(lowering.dtype if call.opset >= 11 else np.float32)
-    bounds = {"min": float(limits.min), "max": float(limits.max)}
+    largest = FORMATS[lowering.dtype.name if call.opset >= 11 else "float32"].largest
+    bounds = {"min": -largest, "max": largest}
     for position, key in enumerate(("min", "max"), start=1):
         if call.opset >= 11 and call.input(position):
             bounds[key] = _scalar(lowering, call, position, f"the bound {key}")

@@ -33,9 +33,20 @@ def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
             place, f"the tensor {name!r} is stored in another file; save the network as one file."
         )
     try:
-        return numpy_helper.to_array(tensor)
+        array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise UnreadableFile(place, f"the tensor {name!r} is malformed ({error}).") from error
+    if array.dtype.kind in "iub" and not _is_as_written(tensor, array):
+        raise UnreadableFile(place, f"the tensor {name!r} has a number that is not of its type.")
+    return array
+
+
+def _is_as_written(tensor: onnx.TensorProto, array: Array) -> bool:
+    """Whether an array has the integers of the file: of 256 as a bool, readers make false or true."""
+    if array.dtype == _BOOL and array.view(np.uint8).max(initial=0) > 1:
+        return False
+    given = tensor.int32_data or tensor.uint64_data
+    return not given or array.reshape(-1).tolist() == list(given)
 
 
 def fold(lowering: Lowering, call: OnnxCall) -> bool:
@@ -191,7 +202,8 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
 
 
 def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> None:
-    """Cast what depends on the input: to integers by truncation, to bool by asking whether it is 0.
+    """Cast what depends on the input: to integers by truncation, to bool by asking whether it is 0, to
+    floats of 16 bits by one rounding, in a network of that type, and from these to float32 exactly.
 
     Integers that are cast back are floats already: a float without its fraction is one.
     """
@@ -203,7 +215,11 @@ def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> 
     elif target.kind == "b":
         sign = lowering.emit(call, "Sign", [source])
         lowering.emit(call, "Max", [sign, lowering.emit(call, "Neg", [sign])], output=output)
-    elif target == lowering.dtype:
+    elif target == lowering.dtype and lowering.is_narrow and lowering.kind(source) == np.float32:
+        # Rounding to the type is what a product by 1 does in it.
+        one = lowering.add_constant(call, np.ones((), target))
+        lowering.emit(call, "Mul", [lowering.as_numbers(source), one], output=output)
+    elif target == lowering.dtype or (lowering.is_narrow and target == np.float32):
         lowering.alias(output, source)
     else:
         call.refuse(f"from {lowering.kind(source)} to {target} may round; keep one type in the network.")

@@ -110,6 +110,12 @@ class Lowering:
         self._kinds: dict[str, np.dtype[Any]] = {}
         self._names = names
         self._numbers: dict[str, int] = {}
+        self.beside: set[str] = set()
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it computes in a float type of 16 bits."""
+        return self.dtype.itemsize == 2
 
     def resolve(self, name: str) -> str:
         """The tensor that `name` stands for."""
@@ -227,8 +233,8 @@ class Lowering:
 
     def network(self, *, source: str, output: str) -> Network:
         """The finished graph: only what the output depends on."""
-        if self.kind(output) != self.dtype:
-            kind = self.kind(output)
+        kind = self.kind(output)
+        if kind not in (self.dtype, *([np.float32] if self.is_narrow else [])):
             raise UnreadableFile(self.place, f"its output {output!r} is {kind}, not {self.dtype}; cast it.")
         output = self.resolve(output)
         needed, kept = {source, output}, []
@@ -248,9 +254,13 @@ class Lowering:
             input=source,
             output=output,
             nodes=tuple(reversed(kept)),
-            constants={name: array.copy() for name, array in constants.items()},
+            constants={
+                name: array.astype(np.float32 if self.is_narrow else array.dtype)
+                for name, array in constants.items()
+            },
             shapes={name: shape for name, shape in self.shapes.items() if name in needed},
             dtype=self.dtype,
+            beside=frozenset(self.beside),
         )
 
     def _check(self, call: OnnxCall, node: Node) -> None:
@@ -270,7 +280,7 @@ class Lowering:
         if kinds <= {self.dtype} or call.op == "Cast":
             return self.dtype
         if op not in _FOLDED or len(kinds) > 1:
-            call.refuse("integers that depend on the network's input can only be moved, or cast back.")
+            call.refuse("what is of another type than the network can only be moved, or cast back.")
         return kinds.pop()
 
     def new_name(self, stem: str) -> str:

@@ -52,6 +52,7 @@ _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 #: The type and the shape of a tensor.
 _Type = tuple[np.dtype[Any], Shape]
+_FLOAT32 = np.dtype(np.float32)
 _DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET = 7
 #: What ONNX's own functions raise on a network that is not valid.
@@ -64,8 +65,13 @@ _ONNX_ERRORS = (
     ValueError,
 )
 _FLOATS: Mapping[int, np.dtype[Any]] = {
-    onnx.TensorProto.FLOAT: np.dtype(np.float32),
-    onnx.TensorProto.DOUBLE: np.dtype(np.float64),
+    kind: onnx.helper.tensor_dtype_to_np_dtype(kind)
+    for kind in (
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    )
 }
 
 
@@ -73,7 +79,8 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
     """The network in the bytes of an ONNX file; `name` is its name in messages.
 
-    The last two are kept: the checker, and the cross-check after it, ask for the same.
+    The last two are kept: the checker, and the cross-check after it, ask for the same. A float32 input that
+    is only cast to a type of 16 bits is read by a network of that type.
 
     A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are not a valid network
     of one float input and one output, UnsupportedOp if it uses an operator, or a form of one, that Dokimos
@@ -89,7 +96,10 @@ def read_onnx(content: bytes, *, name: str = "network") -> Network:
     output = graph.output[0].name
 
     names = {*arrays, source, *(tensor for node in graph.node for tensor in (*node.input, *node.output))}
-    lowering = Lowering(place=name, dtype=dtype, names=names, file_bytes=len(content))
+    lowering = Lowering(
+        place=name, dtype=_computes_in(graph, source, dtype), names=names, file_bytes=len(content)
+    )
+    lowering.retype(source, dtype)
     if why := lowering.shortage(shape):
         raise UnreadableFile(name, f"the input {source!r} {why}.")
     lowering.shapes[source] = shape
@@ -169,7 +179,7 @@ def _input(
     tensor = info.type.tensor_type
     dtype = _FLOATS.get(tensor.elem_type) if info.type.HasField("tensor_type") else None
     if dtype is None:
-        raise UnreadableFile(place, f"the input {info.name!r} is not a tensor of float32 or float64.")
+        raise UnreadableFile(place, f"the input {info.name!r} is not a tensor of floats.")
     if not tensor.HasField("shape"):
         raise UnreadableFile(place, f"the input {info.name!r} has no shape; export the network with one.")
     shape = []
@@ -183,6 +193,15 @@ def _input(
             )
         shape.append(max(size, 1))
     return info.name, tuple(shape), dtype
+
+
+def _computes_in(graph: onnx.GraphProto, source: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that a network computes in: its input's, or that which all readers of this cast it to."""
+    readers = [node for node in graph.node if source in node.input]
+    to = {attributes_of(node).get("to") if node.op_type == "Cast" else None for node in readers}
+    target = _FLOATS.get(to.pop() or 0) if len(to) == 1 else None
+    is_narrow = target is not None and target.itemsize < dtype.itemsize == _FLOAT32.itemsize
+    return target if is_narrow and target is not None else dtype
 
 
 def _live(nodes: Sequence[onnx.NodeProto], output: str) -> list[onnx.NodeProto]:
@@ -209,6 +228,7 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         rules = _RULES
         if call.op in _BESIDE:
             rules = import_module(f"dokimos.networks.reading.{_BESIDE[call.op]}").RULES
+            lowering.beside.add(_BESIDE[call.op])
         rule = rules.get(call.op)
         if rule is None:
             call.refuse("it is not one of the operators that Dokimos supports.")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import overload
 
@@ -410,35 +411,53 @@ def _positive_power(base: Floats, exponent: float) -> Interval:
     return Interval(np.minimum(lower, _LARGEST), upper)
 
 
-# Bounds on the error of one float32 operation, or of a sum of them
-
-
-#: The largest finite float32.
-FLOAT32_MAX = float(np.finfo(np.float32).max)
-#: u: half the distance from 1 to the next float32.
-UNIT_ROUNDOFF = 2.0**-24
-#: The smallest normal float32: what flushing one result to zero may lose.
-TINY = 2.0**-126
-#: The distance between floats in [1, 2): what one ulp may be, relative to the value.
-ULP = 2.0**-23
+# Bounds on the error of one operation in a float type, or of a sum of them
 
 
 @dataclass(frozen=True)
 class Format:
-    """What the bounds need to know of a float type: its end, u, and the distance of floats in [1, 2).
+    """What the bounds need to know of a float type.
 
-    All types lose up to TINY to underflow here. That is far more than float64 loses, so that what is said
-    above of underflow in these bounds holds for it as well.
+    `unit` bounds the relative error of one operation, `ulp` is the distance of its numbers in [1, 2),
+    `tiny` its smallest normal number, which is what flushing one result to zero may lose, and `least` its
+    smallest number above 0.
+
+    A type of 16 bits stands for every way of computing in it: an operation may be rounded to the type, to
+    float32, or to float32 first and to the type then, and a sum may be kept in either. Each of these
+    multiplies the exact result by at most (1 + 2^-p)(1 + 2^-24) < 1 + 2^-p + 2^-23 = 1 + unit, where p is
+    how many digits the type has; and what underflows in the type loses at most `tiny`, which is no less
+    than what is lost in float32. Of a result that is kept in float32, one node may read what it is in the
+    type while another reads it as it is.
     """
 
+    name: str
     largest: float
     unit: float
     ulp: float
+    tiny: float
+    least: float
+
+    def holds(self, number: Fraction) -> bool:
+        """Whether it is a number of the type, a subnormal one too."""
+        step = Fraction(self.ulp * self.tiny) if abs(number) < self.tiny else _step(number, self.ulp)
+        return abs(number) <= self.largest and number % step == 0
 
 
-FLOAT32 = Format(FLOAT32_MAX, UNIT_ROUNDOFF, ULP)
-#: To compare runtimes with; no proof is about evaluation in float64.
-FLOAT64 = Format(float(np.finfo(np.float64).max), 2.0**-53, 2.0**-52)
+def _step(number: Fraction, ulp: float) -> Fraction:
+    """The distance between the numbers of a type around this one, which is not subnormal."""
+    top, bottom = abs(number).as_integer_ratio()
+    exponent = top.bit_length() - bottom.bit_length()
+    return Fraction(2) ** (exponent - (abs(number) < Fraction(2) ** exponent)) * Fraction(ulp)
+
+
+#: The largest finite float32; u, half the distance from 1 to the next one; and its smallest normal number.
+FLOAT32_MAX, UNIT_ROUNDOFF, TINY = float(np.finfo(np.float32).max), 2.0**-24, 2.0**-126
+FLOAT32 = Format("float32", FLOAT32_MAX, UNIT_ROUNDOFF, 2.0**-23, TINY, 2.0**-149)
+FLOAT16 = Format("float16", 65504.0, 2.0**-11 + 2.0**-23, 2.0**-10, 2.0**-14, 2.0**-24)
+BFLOAT16 = Format("bfloat16", 255 * 2.0**120, 2.0**-8 + 2.0**-23, 2.0**-7, TINY, 2.0**-133)
+#: To compare runtimes with; no proof is about evaluation in float64. It loses far less than TINY.
+FLOAT64 = Format("float64", float(np.finfo(np.float64).max), 2.0**-53, 2.0**-52, TINY, 2.0**-149)
+FORMATS = {each.name: each for each in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)}
 
 _SAFE = 1.0 + 2.0**-40
 
@@ -448,7 +467,7 @@ def safe(bound: NDArray[np.floating]) -> Floats:
     return np.where(np.isnan(bound), np.inf, bound * _SAFE)
 
 
-def infinite_beyond(magnitude: Floats | float, bound: Floats, form: Format = FLOAT32) -> Floats:
+def infinite_beyond(magnitude: Floats | float, bound: Floats, form: Format) -> Floats:
     """`bound`, and ∞ where an intermediate result of this magnitude may overflow."""
     return np.where(safe(np.asarray(magnitude)) <= form.largest, bound, np.inf)
 
@@ -474,22 +493,22 @@ def safe_product(a: Floats, b: Floats, product: Product, terms: int) -> Floats:
 
 
 @overload
-def dot_rounding(terms: int, magnitude: float, form: Format = ...) -> float: ...
+def dot_rounding(terms: int, magnitude: float, form: Format) -> float: ...
 @overload
-def dot_rounding(terms: int, magnitude: Floats, form: Format = ...) -> Floats: ...
-def dot_rounding(terms: int, magnitude: Floats | float, form: Format = FLOAT32) -> Floats | float:
-    """How far a float32 sum of `terms` products may be from the exact one, if Σ|a_i·b_i| <= `magnitude`.
+def dot_rounding(terms: int, magnitude: Floats, form: Format) -> Floats: ...
+def dot_rounding(terms: int, magnitude: Floats | float, form: Format) -> Floats | float:
+    """How far a sum of `terms` products may be from the exact one, if Σ|a_i·b_i| <= `magnitude`.
 
     Theorem (Higham, Accuracy and Stability of Numerical Algorithms, 3.1): in any order of summation, with
     or without fused multiply-add, every product is multiplied by at most n factors 1 + δ, so the sum is
     off by at most γ_n Σ|a_i b_i|, γ_n = n·u/(1 − n·u). Each of the n products and n − 1 sums may also
-    lose 2^-126 to underflow, which the later factors increase by at most 1 + γ_n. Σ|a_i b_i|·(1 + γ_n)
+    lose `form.tiny` to underflow, which the later factors increase by at most 1 + γ_n. Σ|a_i b_i|·(1 + γ_n)
     bounds every partial result: where that may overflow, and where n·u > 1/4, the answer is ∞.
     """
     rate = gamma(terms, form.unit)
     exact = np.asarray(magnitude, dtype=np.float64)
     with np.errstate(all="ignore"):
-        underflow = 2.0 * terms * TINY * (1.0 + rate)
+        underflow = 2.0 * terms * form.tiny * (1.0 + rate)
         bound = safe(rate * exact + underflow) if terms else np.zeros_like(exact)
         bound = infinite_beyond(exact * (1.0 + rate) + underflow, bound, form)
     return float(bound) if isinstance(magnitude, float | int) else bound
@@ -500,7 +519,7 @@ def dot_rounding(terms: int, magnitude: Floats | float, form: Format = FLOAT32) 
 
 @dataclass(frozen=True)
 class Rounded:
-    """The real values lie between `lower` and `upper`; the float32 values are within `error` of them."""
+    """The real values lie between `lower` and `upper`; the values in floats are within `error` of them."""
 
     lower: Floats
     upper: Floats
@@ -513,14 +532,14 @@ class Rounded:
 
     @cached_property
     def floats(self) -> Interval:
-        """The enclosure of the float32 values, and of everything between them and the real values."""
+        """The enclosure of the values in floats, and of everything between them and the real values."""
         if not self.error.any():
             return self.real
         return widen(self.lower - self.error, self.upper + self.error)
 
     @property
     def magnitude(self) -> Floats:
-        """An upper bound on the absolute value of the float32 values."""
+        """An upper bound on the absolute value of the values in floats."""
         return self.floats.magnitude
 
 
@@ -532,7 +551,7 @@ class RoundedNode:
     real: Interval
     arguments: Sequence[Rounded | None]
     ulps: int
-    format: Format = FLOAT32
+    format: Format
 
     def __getitem__(self, index: int) -> Rounded:
         value = self.arguments[index]
@@ -549,5 +568,5 @@ class RoundedNode:
         return self.arguments[index] if index < len(self.arguments) else None
 
 
-#: What the float32 error of a node's output is at most.
+#: What the error of a node's output is at most.
 ErrorRule = Callable[[RoundedNode], Floats]

@@ -1,10 +1,13 @@
-"""The `rounding` semantics: for every tensor, how far its float32 value may be from its real value over a
+"""The `rounding` semantics: for every tensor, how far its value in floats may be from its real value over a
 box.
 
-The float32 network: every float32 point of the box, each ONNX node evaluated as written, sums of products
-in any order, with or without fused multiply-add, gradual underflow or results flushed to zero (see
-`float32`). The assumptions about single operators are stated in `rounding_rules`. Not covered: Winograd and
-FFT convolution, and weights that an optimiser has folded from one node into another.
+The network in a float type (`Format`): every point of the box that is of the type, each ONNX node evaluated
+as written, sums of products in any order, with or without fused multiply-add, gradual underflow or results
+flushed to zero. In a type of 16 bits sums may be kept in it or in float32. Constants are rounded to the
+nearest number of the type, as a cast does; attributes must be such numbers. The assumptions about single
+operators are stated in `ROUNDING_RULES`. Not covered: Winograd and FFT convolution, weights that an
+optimiser has folded from one node into another, and units that add several products at once in fewer bits
+than a float32 has.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ from dokimos.networks.semantics.interval import (
 from dokimos.networks.semantics.outward import (
     FLOAT32,
     FLOAT64,
-    TINY,
+    FORMATS,
+    UNIT_ROUNDOFF,
     ErrorRule,
     Floats,
     Format,
@@ -55,14 +59,14 @@ from dokimos.networks.semantics.propagation import Rule, propagate, window_count
 
 Corner = tuple[Fraction, ...]
 
-# How each operator passes on the float32 errors of its inputs, and what it adds: the table behind
+# How each operator passes on the errors of its inputs, and what it adds: the table behind
 # `rounding`
 
 
 def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
     """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
     # What is rounded is the result on floats, which may be larger than the real one by `passed`.
-    return passed + step.format.unit * (step.real.magnitude + passed) + TINY
+    return passed + step.format.unit * (step.real.magnitude + passed) + step.format.tiny
 
 
 def _moved(step: RoundedNode) -> Floats:
@@ -120,7 +124,7 @@ def _leaky_relu(step: RoundedNode) -> Floats:
     below = -np.minimum(x.floats.lower, 0.0)  # how far x̂ may lie below 0
     # Where x and x̂ have different signs, the slope between them is a mean of both.
     slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
-    added = np.where(below > 0, step.format.unit * alpha * below + TINY, 0.0)
+    added = np.where(below > 0, step.format.unit * alpha * below + step.format.tiny, 0.0)
     return np.where(x.error > 0, slope * x.error, 0.0) + added  # 0·∞ is 0 where nothing is passed on
 
 
@@ -240,7 +244,9 @@ def _gemm(step: RoundedNode) -> Floats:
     if c is not None:
         terms += 1
         passed, size = passed + beta * c.error, size + beta * c.magnitude
-    added = dot_rounding(terms, safe(size), step.format) + 4.0 * terms * TINY * alpha * (alpha != 1.0)
+    added = dot_rounding(terms, safe(size), step.format) + 4.0 * terms * step.format.tiny * alpha * (
+        alpha != 1.0
+    )
     return infinite_beyond(partial * (1.0 + gamma(terms, step.format.unit)), passed + added, step.format)
 
 
@@ -250,7 +256,8 @@ def _batch_normalization(step: RoundedNode) -> Floats:
     variance + ε, √, reciprocal and scaling round a at most four times; a product, mean·a, its sum with
     the bias and the last sum make at most eight roundings of any term of |x̂||a| + |mean||a| + |bias|. An
     underflow on the way is multiplied by no more than (1 + |x̂| + |mean|)(1 + |scale|)(1 + 1/√(variance +
-    ε)). Only exact parameters are bounded, and only where variance + ε is far from underflow.
+    ε)). Only exact parameters are bounded, only where variance + ε is far from underflow, and in no type of
+    16 bits, where ε is mostly no number.
     """
     x = step[0]
     column = (1, -1) + (1,) * (x.error.ndim - 2)
@@ -262,13 +269,14 @@ def _batch_normalization(step: RoundedNode) -> Floats:
     factor = safe(scale.magnitude * inverse)
     span = x.magnitude + mean.magnitude
     size = span * factor + bias.magnitude
-    underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
+    underflow = step.format.tiny * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
     bound = factor * x.error + gamma(8, step.format.unit) * size + underflow
     # Every intermediate result of either order is below twice one of these.
     largest = np.maximum.reduce(
         np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
     )
     usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < step.format.largest / 2)
+    usable &= step.format.unit <= UNIT_ROUNDOFF
     return np.where(usable, infinite_beyond(2.0 * largest, bound, step.format), np.inf)
 
 
@@ -277,7 +285,7 @@ def _exp(step: RoundedNode) -> Floats:
     # |e^x̂ − e^x| <= e^ξ·|x̂ − x| for some ξ between them, and `floats` holds all of these.
     largest = outward.exp(x.floats).upper
     passed = np.where(x.error > 0, largest * x.error, 0.0)
-    return passed + step.ulps * (step.format.ulp * largest + 2.0**-149) + TINY
+    return passed + step.ulps * (step.format.ulp * largest + step.format.least) + step.format.tiny
 
 
 def _tanh(step: RoundedNode) -> Floats:
@@ -287,7 +295,7 @@ def _tanh(step: RoundedNode) -> Floats:
     return (
         np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0)
         + step.ulps * step.format.ulp
-        + TINY
+        + step.format.tiny
     )
 
 
@@ -296,14 +304,16 @@ def _erf(step: RoundedNode) -> Floats:
     x = step[0]
     least = point(x.floats.mignitude)
     slope = 1.12838 * outward.exp(outward.negate(outward.multiply(least, least))).upper
-    return np.where(x.error > 0, outward.up(slope * x.error), 0.0) + step.ulps * step.format.ulp + TINY
+    passed = np.where(x.error > 0, outward.up(slope * x.error), 0.0)
+    return passed + step.ulps * step.format.ulp + step.format.tiny
 
 
 def _sigmoid(step: RoundedNode) -> Floats:
     """The derivative s(1 − s) is greatest where |x| is least, and decreases in s >= 1/2."""
     x = step[0]
     least = np.maximum(outward.sigmoid(point(x.floats.mignitude)).lower, 0.5)
-    return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * step.format.ulp + TINY
+    passed = np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0)
+    return passed + step.ulps * step.format.ulp + step.format.tiny
 
 
 def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
@@ -312,7 +322,8 @@ def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
     def rule(step: RoundedNode) -> Floats:
         x = step[0]
         passed = np.minimum(slope(x.floats).magnitude * x.error, 2.0)
-        return np.where(np.isfinite(x.error), passed + step.ulps * step.format.ulp + TINY, np.inf)
+        added = step.ulps * step.format.ulp + step.format.tiny
+        return np.where(np.isfinite(x.error), passed + added, np.inf)
 
     return rule
 
@@ -328,8 +339,8 @@ def _softmax(step: RoundedNode) -> Floats:
     t_i·e^{−t_i} < 1/2, and Σ_j s_j t_j <= ln n (it is the entropy of s minus ln Σ_j e^{−t_j} >= 0).
     Differences beyond 200 belong to exponentials that are zero to float32 either way, so every relative
     change above is below 2^-10 + 2k·2^-23 + γ_n, and the factor 1.1 covers the higher orders where that
-    is below 2^-5. Underflow loses 2^-126 in each exponential and in each later step, at a sum of at least
-    1/2.
+    is below 2^-5; nothing is said of types of 16 bits, where that is not so. Underflow loses 2^-126 in each
+    exponential and in each later step, at a sum of at least 1/2.
     """
     x, axis = step[0], step.node.integer("axis")
     count = x.error.shape[axis]
@@ -342,9 +353,11 @@ def _softmax(step: RoundedNode) -> Floats:
         + gamma(count + 2, step.format.unit)
         + step.format.unit * (log(max(count, 1)) + 1.0)
     )
-    if rate > 2.0**-6:
+    if rate > 2.0**-6 or step.format.unit > UNIT_ROUNDOFF:
         return np.full(step.real.shape, np.inf)
-    added = 1.1 * (near.upper * rate + step.format.unit / 2) + 8.0 * (count + step.ulps + 4) * TINY
+    added = (
+        1.1 * (near.upper * rate + step.format.unit / 2) + 8.0 * (count + step.ulps + 4) * step.format.tiny
+    )
     spread = x.floats.upper.max(axis=axis, keepdims=True) - x.floats.lower.min(axis=axis, keepdims=True)
     return infinite_beyond(spread, passed + added, step.format)
 
@@ -355,8 +368,9 @@ def _power(step: RoundedNode) -> Floats:
 
     The expanded product of |n| equal factors has |n| − 1 multiplications however it is associated, and a
     division makes one more; an underflow in a positive power occurs only where |x| < 1 and shrinks from
-    there on. Through a division, |x|^|n| must stay above 2^-125, or the quotient may overflow; where it
-    overflows itself, the quotient 0 is within 2^-126.
+    there on. Through a division, |x|^|n| must stay above twice the smallest normal number (8 over the
+    largest number is no less, in any type), or the quotient may overflow; where it overflows itself, the
+    quotient 0 is within the smallest normal number.
     """
     x, exponent = step[0], step.node.real("exponent")
     if not np.isfinite(exponent):
@@ -372,7 +386,7 @@ def _power(step: RoundedNode) -> Floats:
     repeated = gamma(int(abs(exponent)) + 1, step.format.unit) if exponent == int(exponent) else 0.0
     added = (
         max(repeated, step.ulps * step.format.ulp) * largest
-        + (4.0 * abs(exponent) + step.ulps + 4.0) * TINY
+        + (4.0 * abs(exponent) + step.ulps + 4.0) * step.format.tiny
     )
     limit = step.format.largest / (8.0 if exponent < 0 else 1.0)
     return np.where(largest * (1.0 + repeated) <= limit, passed + added, np.inf)
@@ -424,32 +438,29 @@ def rounding_bounds(
     upper: Sequence[Fraction],
     *,
     ulps: int = 8,
-    float64: bool = False,
+    form: Format = FLOAT32,
 ) -> dict[str, Rounded]:
-    """For every tensor by name, the enclosure of its real values over the box and a bound on the float32
-    error.
+    """For every tensor by name, the enclosure of its real values over the box and a bound on the error of a
+    float type.
 
-    At every float32 point of the box |float32 value − real value| <= error; the error is ∞ where float32
-    may overflow or the operator may be undefined. `ulps` is how many ulps Exp, Tanh, Sigmoid, Softmax and
-    Pow may be off by, as stated in `rounding_rules`. Raises UnsupportedOp for a float64 network,
-    unless `float64` says that it is evaluated in float64: then the bound is on the errors of float64, at
-    every float64 point of the box.
+    At every point of the box that is of the type, |value in floats − real value| <= error; the error is ∞
+    where floats may overflow or the operator may be undefined. `ulps` is how many ulps Exp, Tanh, Sigmoid,
+    Softmax and Pow may be off by. Raises UnsupportedOp where the network is not evaluated in the type (see
+    `require_format`).
     """
     if ulps < 1:
-        raise InputError(f"ulps is {ulps}, but every float32 function may be off by one; give 1 or more")
-    if not float64:
-        refuse_float64(network)
+        raise InputError(f"ulps is {ulps}, but every function of floats may be off by one; give 1 or more")
+    require_format(network, form)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
-    form = FLOAT64 if float64 else FLOAT32
     with np.errstate(all="ignore"):
         return propagate(
             network,
             value,
-            lift=_lift,
+            lift=lambda array: lifted(array, form),
             table=_rules(ulps, form),
             semantics="rounding",
-            known=_constants(network),
+            known=_constants(network, form),
         )
 
 
@@ -459,36 +470,62 @@ def _rules(ulps: int, form: Format) -> Mapping[str, Rule[Rounded]]:
 
 
 @lru_cache(maxsize=1)
-def _constants(network: Network) -> Mapping[str, Rounded]:
+def _constants(network: Network, form: Format) -> Mapping[str, Rounded]:
     """The constants of the last network, with their absolute values; it is walked more than once."""
-    return {name: _lift(array) for name, array in network.constants.items()}
+    return {name: lifted(array, form) for name, array in network.constants.items()}
 
 
 @lru_cache(maxsize=4)
 def rounded_outputs(
-    network: Network, lower: Corner, upper: Corner, ulps: int, float64: bool = False
+    network: Network, lower: Corner, upper: Corner, ulps: int, form: Format = FLOAT32
 ) -> Rounded:
     """What `rounding_bounds` says of the outputs; the last few are kept for the cross-check."""
-    return rounding_bounds(network, lower, upper, ulps=ulps, float64=float64)[network.output]
+    return rounding_bounds(network, lower, upper, ulps=ulps, form=form)[network.output]
 
 
-def refuse_float64(network: Network) -> None:
-    """Raise UnsupportedOp for a float64 network: what is proven of rounding is for float32 only."""
-    if network.dtype == np.float64:
-        op = network.nodes[0].op if network.nodes else "Identity"
-        reason = "the network is float64, and rounding is bounded for float32 networks only"
-        raise UnsupportedOp(op, f"{reason}; export the network in float32")
+def own_format(network: Network) -> Format:
+    """The float type that the network is in."""
+    return FORMATS[network.dtype.name]
 
 
-def _lift(array: NDArray[Any]) -> Rounded:
+def require_format(network: Network, form: Format) -> None:
+    """Raise UnsupportedOp unless the network is in this type, or in float32 and may be cast to it.
+
+    A float32 network is the same network in a type of 16 bits once its constants are rounded; but not if
+    the type does not hold an attribute, or if it is quantised or resizes: a cast leaves scales in float32.
+    """
+    op = network.nodes[0].op if network.nodes else "Identity"
+    own = own_format(network)
+    if form == own and form.unit <= UNIT_ROUNDOFF:
+        return
+    if own not in (FLOAT32, form) or form == FLOAT64:
+        reason = f"the network is {own.name}, and its rounding is bounded in that type only"
+        raise UnsupportedOp(op, f"{reason}; export the network in {form.name}")
+    for group in network.beside:
+        raise UnsupportedOp(op, f"the network has operators of {group}, which are not read in {form.name}")
+    for node in network.nodes:
+        for key, value in node.attributes.items():
+            is_idle = node.op == "Clip" and isinstance(value, float) and abs(value) > form.largest
+            if isinstance(value, float) and not is_idle and not form.holds(Fraction(value)):
+                raise UnsupportedOp(node.op, f"its {key} {value} is not a number of {form.name}")
+
+
+def lifted(array: NDArray[Any], form: Format) -> Rounded:
+    """Constants, and how far the nearest numbers of a type are from them: 0 for what is of it already."""
     exact = lift_constant(array)
     finite = np.isfinite(array)
-    error = np.broadcast_to(0.0, array.shape) if finite.all() else np.where(finite, 0.0, np.inf)
-    return Rounded(exact.lower, exact.upper, error)
+    if form.unit <= UNIT_ROUNDOFF and finite.all():
+        return Rounded(exact.lower, exact.upper, np.broadcast_to(0.0, array.shape))
+    error = np.where(finite, 0.0, np.inf)
+    if form.unit > UNIT_ROUNDOFF:
+        off = [value for value in np.unique(exact.lower).tolist() if not form.holds(Fraction(value))]
+        size = np.where(np.isin(exact.lower, off), np.abs(exact.lower), 0.0)
+        error = infinite_beyond(size, error + np.where(size > 0, form.unit * size + form.tiny, 0.0), form)
+    return Rounded(exact.lower, exact.upper, safe(error))
 
 
-def rounding_rule(op: str, ulps: int, form: Format = FLOAT32) -> Rule[Rounded]:
-    """The rule of the interval semantics for the real values, that of `rounding_rules` for the error."""
+def rounding_rule(op: str, ulps: int, form: Format) -> Rule[Rounded]:
+    """The rule of the interval semantics for the real values, that of `ROUNDING_RULES` for the error."""
     real_rule, error_rule = INTERVAL_RULES[op], ROUNDING_RULES[op]
 
     def rule(node: Node, arguments: Sequence[Rounded | None]) -> Rounded:

@@ -16,6 +16,17 @@ from rich.text import Text
 from dokimos.core.readable import seconds
 from dokimos.core.tables import TableRows, table
 from dokimos.difficulty.components import meaning, symbol
+from dokimos.difficulty.explain.explanation import (
+    best_separation,
+    counts_in_words,
+    family_by_family,
+    missing_in_words,
+    separation_in_words,
+    separation_side,
+    unique_results_in_words,
+    which_causes,
+    which_separates,
+)
 from dokimos.difficulty.explain.rows import (
     Account,
     BreakingCurve,
@@ -26,17 +37,6 @@ from dokimos.difficulty.explain.rows import (
     Separation,
     Status,
     UniqueResult,
-)
-from dokimos.difficulty.explain.sentences import (
-    best_separation,
-    counts_in_words,
-    family_by_family,
-    missing_in_words,
-    separation_in_words,
-    separation_side,
-    unique_results_in_words,
-    which_causes,
-    which_separates,
 )
 from dokimos.difficulty.explain.strata import all_digits
 from dokimos.reports.figures.frame import STATUS_SHAPES, Figure, Pair, Sheet, file_name, pair, unique

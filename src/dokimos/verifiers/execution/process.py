@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.usage import (
     MARK,
     SAMPLE_SECONDS,

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from dokimos.verifiers.execution.isolation import Room
-from dokimos.verifiers.execution.limits import Limits, Outcome, Termination
+from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.process import Cancel, WatchedTree, group_for, log_errors
 from dokimos.verifiers.execution.usage import BoundedLog, at_rest, usage
 
