@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
 from dokimos.hunting.asking import Asker
+from dokimos.judging.node_bounds import Ends
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.instance import LabelledInstance
 from dokimos.suites.vnnlib.reader import read_vnnlib
@@ -28,18 +30,11 @@ class InProcess(Asker):
             self.bug = replace(self.bug, attacks=False)
 
     def ask(self, labelled: LabelledInstance) -> RunRecord:
-        instance, truth = labelled.instance, labelled.truth
+        instance = labelled.instance
         key = instance.network_sha256 + instance.property_sha256
         if key not in self._known:
             self.asked += 1
-            task = Task(
-                read_onnx(instance.network_file),
-                read_vnnlib(instance.property_file, file=instance.name),
-                truth.label if truth else None,
-                truth.witness if truth else None,
-                5.0,
-            )
-            given = self.bug.answer(task)
+            given = self.bug.answer(_task(labelled))
             self._known[key] = RunRecord(
                 job=key[:24],
                 suite="reduced",
@@ -60,3 +55,17 @@ class InProcess(Asker):
                 started_at="",
             )
         return self._known[key]
+
+    def bounds_of(self, labelled: LabelledInstance, record: RunRecord) -> Mapping[str, Ends]:
+        return self.bug.tensor_bounds(_task(labelled))
+
+
+def _task(labelled: LabelledInstance) -> Task:
+    instance, truth = labelled.instance, labelled.truth
+    return Task(
+        read_onnx(instance.network_file),
+        read_vnnlib(instance.property_file, file=instance.name),
+        truth.label if truth else None,
+        truth.witness if truth else None,
+        5.0,
+    )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,22 @@ import pytest
 from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
 from dokimos.core.errors import UnreadableFile
-from dokimos.hunting.proven_draws import MUTATION, RANDOM_NETWORK, Bandit, DrawKind, Harvest, draw, kinds
+from dokimos.engine.runtimes.sessions import replay
+from dokimos.hunting.file_graph import NoChange
+from dokimos.hunting.proven_draws import (
+    COMPOSED,
+    MUTATION,
+    RANDOM,
+    RANDOM_NETWORK,
+    Bandit,
+    DrawKind,
+    Harvest,
+    draw,
+    joined,
+    kinds,
+)
 from dokimos.hunting.reduction import tool_name
-from dokimos.hunting.rounds import Hunt, HuntSettings, HuntState, read_known
+from dokimos.hunting.rounds import Hunt, HuntSettings, HuntState, _forms, _read_finding, read_known
 from dokimos.hunting.write_up import FindingForm
 from dokimos.suites.folder import read_suite
 from dokimos.verifiers.catalogue import find
@@ -52,6 +66,39 @@ def test_every_draw_is_proven(shape: str) -> None:
     for one in found:
         assert one.truth is not None
         check(one.instance, one.truth)
+
+
+@pytest.mark.parametrize("way", ["into", "beside", "around"])
+def test_two_networks_as_one_compute_what_both_compute(way: str) -> None:
+    drawn = rng(5)
+    first, second = (RANDOM["dense"](drawn).graph().folded().tidied() for _ in range(2))
+    graph = joined(way, first, second, drawn)
+    assert {node.op for node in first.nodes} | {node.op for node in second.nodes} <= set(graph.operators)
+    found = [one for seed in range(3) for one in draw(DrawKind(COMPOSED, way), rng(seed), ())]
+    assert found
+    for one in found:
+        assert one.truth is not None
+        check(one.instance, one.truth)
+    if way == "beside":
+        point = drawn.random((1, graph.input_size)).astype(np.float32)
+        parts = np.split(point, [first.input_size], axis=1)
+        alone = [replay(each.write(), x)[0] for each, x in zip((first, second), parts, strict=True)]
+        assert np.allclose(replay(graph.write(), point)[0], np.concatenate(alone))
+
+
+def test_networks_of_other_opsets_are_not_joined() -> None:
+    first, second = (RANDOM["dense"](rng(seed)).graph() for seed in (1, 2))
+    with pytest.raises(NoChange, match="other versions"):
+        joined("into", first, replace(second, opset=12), rng(3))
+
+
+def test_a_round_has_as_many_draws_as_answers_are_quick(tmp_path: Path) -> None:
+    asked = Hunt([], out=tmp_path, settings=RunSettings(), hunting=HuntSettings())
+    counts = []
+    for draws, seconds in ((0, 0.0), (24, 24.0), (24, 240.0), (24, 2400.0)):
+        asked.state = HuntState(draws=draws, cpu_seconds=seconds)
+        counts.append(asked._draws)
+    assert counts == [8, 24, 9, 4]
 
 
 def test_families_are_drawn_with_random_knobs_and_disguises() -> None:
@@ -143,3 +190,22 @@ def test_known_causes_are_read(tmp_path: Path) -> None:
     assert read_known(tmp_path) == []
     with pytest.raises(UnreadableFile, match="known causes"):
         read_known(tmp_path / "nowhere")
+
+
+@pytest.mark.slow
+def test_what_is_still_large_is_made_smaller_later(tmp_path: Path) -> None:
+    """A first round with no time for reductions leaves it as it is, the next one goes on."""
+    first = hunt(tmp_path, rounds=1, bug="always-unsat", reduction_seconds=1e-9)
+    large = {one.name: one for one in first.findings}
+    assert large and all(one.numbers == one.before > 8 for one in large.values())
+    limits, hunting = RunSettings(timeout_seconds=20, cpu_seconds=5), HuntSettings(reduction_seconds=20)
+    again = Hunt([find("planted=always-unsat")], out=tmp_path, settings=limits, hunting=hunting)
+    again._read()
+    line: dict[str, Any] = {"tried": [], "tools": 0.0}
+    again._made_smaller(line)
+    (name,) = line["tried"]
+    (after,) = (one for one in again.state.findings if one.name not in large)
+    assert after.origin == large[name].origin
+    assert after.numbers < after.before == large[name].before
+    assert name not in {one.name for one in again.state.findings}
+    assert after.name in {one.name for one in map(_read_finding, _forms(tmp_path))}

@@ -22,6 +22,7 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import LabelledInstance
+from dokimos.suites.vnnlib.model import Linear, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.hunting.in_process import InProcess
 from tests.hunting.specimens import PROVER, asking, dilated, hinge, random_graph
@@ -183,3 +184,60 @@ def test_the_threshold_of_a_proof_follows_too() -> None:
         labelled = PROVER.proven(followed)
         assert labelled is not None and labelled.truth is not None
         check(labelled.instance, labelled.truth)
+
+
+def test_the_node_whose_bounds_are_wrong_is_a_cause() -> None:
+    asker = InProcess("attacking-relu-intercept")
+    start = hinge(2)
+    labelled = PROVER.proven(start)
+    assert labelled is not None
+    record = asker.ask(labelled)
+    assert record.answer is Answer.UNSAT
+    excluded = asker.excluded(labelled, record)
+    assert excluded is not None and excluded.lower > excluded.value
+    cause = cause_of(start, UNSAT, asker, PROVER, Fraction(1), node=excluded.operator)
+    assert cause.node in {node.op for node in start.graph.nodes}
+    assert cause.node in replace(cause, needed=()).key
+    assert asker.excluded(labelled, replace(record, answer=Answer.SAT)) is None
+
+
+@pytest.mark.parametrize(("shift", "is_rounding"), [("1/1000000", True), ("1/4", False)])
+def test_a_witness_that_only_rounding_spoils_is_no_finding(shift: str, is_rounding: bool) -> None:
+    class Near(Fake):
+        """Answers with the point of the box where the constraint holds with equality, moved a little."""
+
+        def ask(self, labelled: LabelledInstance) -> RunRecord:
+            point = (Fraction(9, 10) - Fraction(shift),)
+            return replace(super().ask(labelled), answer=Answer.SAT, witness=point)
+
+    labelled = PROVER.proven(replace(hinge(1), asked=replace_bound(hinge(1), Fraction(-14, 10))))
+    assert labelled is not None
+    asker = Near(lambda _: True)
+    wrong = wrong_of(asker.ask(labelled), labelled)
+    assert wrong is not None and wrong.verdict is Verdict.BAD_WITNESS
+    assert wrong.is_rounding is is_rounding
+    assert wrong.holds(asker.ask(labelled), labelled)
+    assert (
+        Wrong(Verdict.BAD_WITNESS, misses_by=Fraction(1)).holds(asker.ask(labelled), labelled)
+        is not is_rounding
+    )
+
+
+def replace_bound(specimen: Specimen, bound: Fraction) -> Property:
+    (case,) = specimen.asked.cases
+    ((one,),) = case.any_of
+    return replace(specimen.asked, cases=(replace(case, any_of=((replace(one, bound=bound),),)),))
+
+
+def test_a_constraint_on_two_outputs_becomes_one_on_one() -> None:
+    """Its value at the witness takes the place of the output that is not needed."""
+    graph = random_graph("dense", 1)
+    outputs = read_onnx(graph.write()).output_size
+    assert outputs > 1
+    start = asking(graph, Fraction(10**6), outputs)
+    (case,) = start.asked.cases
+    both = Linear((), ((0, Fraction(1)), (1, Fraction(-1))), Fraction(10**6))
+    start = replace(start, asked=replace(start.asked, cases=(replace(case, any_of=((both,),)),)))
+    small = reduced(Fake(lambda _: True), start)
+    ((one,),) = small.asked.cases[0].any_of
+    assert len(one.outputs) == 1 and small.asked.output_size == 1

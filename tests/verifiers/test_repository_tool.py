@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import dokimos
+from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import VerifierUnavailable
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Verifier
@@ -29,11 +32,18 @@ def main():
 """
 CROWN = """
 import sys
-given = {word: sys.argv[k + 1] for k, word in enumerate(sys.argv[:-1]) if word.startswith("--")}
-assert given["--device"] == "cpu" and "--save_adv_example" in sys.argv
-print(open(given["--config"]).read(), "skip" if "--pgd_order" in given else "attack")
-found = "sat\\n((X_0 1.0) (X_1 -0.1) (Y_0 8.5))"
-open(given["--results_file"], "w").write("unsat" if "--pgd_order" in given else found)
+class ABCROWN:
+    def __init__(self, args):
+        self.given = {word: args[k + 1] for k, word in enumerate(args[:-1]) if word.startswith("--")}
+        assert self.given["--device"] == "cpu" and "--save_adv_example" in args
+    def main(self):
+        given = self.given
+        print(open(given["--config"]).read(), "skip" if "--pgd_order" in given else "attack")
+        open(given["--vnnlib_path"] + ".compiled", "w").write("what it makes of the property")
+        found = "sat\\n((X_0 1.0) (X_1 -0.1) (Y_0 8.5))"
+        open(given["--results_file"], "w").write("unsat" if "--pgd_order" in given else found)
+if __name__ == "__main__":
+    ABCROWN(args=sys.argv[1:]).main()
 """
 
 
@@ -103,6 +113,23 @@ def test_alpha_beta_crown_without_its_attack_and_with_a_configuration(tmp_path: 
     log = (tmp_path / "log").read_text()
     assert "general: lab" in log
     assert "skip" in log
+
+
+@pytest.mark.parametrize("tool", ["nnenum", "alpha-beta-crown"])
+def test_they_stay_warm_and_write_beside_the_property(
+    tmp_path: Path, tool: str, copy_of_tiny: Callable[[Path], Path]
+) -> None:
+    cold = nnenum(tmp_path, "holds") if tool == "nnenum" else installed(crown(tmp_path))
+    warm = cold.warm()
+    assert warm is not None
+    suite = copy_of_tiny(tmp_path / "suite")
+    found = dokimos.run(suite, [cold, warm], out=tmp_path / "run", settings=RunSettings(timeout_seconds=20))
+    answers = {(record.verifier, record.answer, record.detail) for record in found.records}
+    said = Answer.UNSAT if tool == "nnenum" else Answer.SAT
+    detail = "nnenum says holds" if tool == "nnenum" else ""
+    assert answers == {(each.name, said, detail) for each in (cold, warm)}
+    assert {record.warm for record in found.records if record.verifier == cold.name} == {0}
+    assert {record.warm for record in found.records if record.verifier == warm.name} >= {1, 2}
 
 
 def test_the_place_may_be_that_of_its_scripts(tmp_path: Path) -> None:

@@ -5,28 +5,33 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 
 from dokimos.campaigns.campaign import alone_in, tool_of, work_folder
-from dokimos.campaigns.job import JobTask, log_path, perform
+from dokimos.campaigns.job import JobTask, bounds_path, log_path, perform
 from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
+from dokimos.core.errors import DokimosError
 from dokimos.core.files import write_whole
 from dokimos.core.paths import contained
 from dokimos.judging.judge import judge
+from dokimos.judging.node_bounds import Ends, ExcludedValue, first_excluded, read_bounds
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.suite_files import files_of
-from dokimos.verifiers.base import Verifier, log_tail
+from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.execution.warm_worker import WarmWorkers
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.e+-]*|/[^\s'\":,]+")
 _KEY_CHARACTERS = 120
+#: Tools that compute in floats miss by less than this without being wrong; competitions tolerate it.
+ROUNDING = Fraction(1, 10_000)
 
 
 class Asker:
@@ -109,9 +114,21 @@ class Asker:
         known = self._limits.cpu_seconds
         self._limits = replace(self._limits, cpu_seconds=seconds if known is None else min(known, seconds))
 
-    def log_of(self, record: RunRecord) -> str:
-        """The end of what the tool printed, where it is kept."""
-        return log_tail(log_path(self._folder, record.job))
+    def excluded(self, labelled: LabelledInstance, record: RunRecord) -> ExcludedValue | None:
+        """The first number at the witness that the tool's own bounds exclude, if it wrote them."""
+        witness = None if labelled.truth is None else labelled.truth.witness
+        if record.answer is not Answer.UNSAT or witness is None:
+            return None
+        try:
+            bounds = self.bounds_of(labelled, record)
+            return first_excluded(labelled.instance.network_file, witness, bounds) if bounds else None
+        except DokimosError:
+            return None
+
+    def bounds_of(self, labelled: LabelledInstance, record: RunRecord) -> Mapping[str, Ends]:
+        """What the tool wrote about tensors with this answer; nothing if it writes no bounds."""
+        path = bounds_path(self._folder, record.job)
+        return read_bounds(path) if path.exists() else {}
 
 
 @dataclass(frozen=True)
@@ -149,28 +166,45 @@ class _Asked:
         return self.instance.timeout_seconds
 
 
+def replays_of(record: RunRecord, labelled: LabelledInstance) -> WitnessReplays | None:
+    """What becomes of the witness that was given, if one was."""
+    if record.answer is not Answer.SAT or record.witness is None:
+        return None
+    instance = labelled.instance
+    return replay_witness(
+        Question(instance.network_file, instance.property_file, instance.name), record.witness
+    )
+
+
 def judged(record: RunRecord, labelled: LabelledInstance) -> Judgement:
     """The verdict on an answer, by a label that has just been proven."""
-    instance = labelled.instance
-    replays = None
-    if record.answer is Answer.SAT and record.witness is not None:
-        question = Question(instance.network_file, instance.property_file, instance.name)
-        replays = replay_witness(question, record.witness)
-    return judge(record, truth=labelled.truth, replays=replays, reproduce="")
+    return judge(record, truth=labelled.truth, replays=replays_of(record, labelled), reproduce="")
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """What a reduction keeps: the verdict, or what the tool says when it crashes."""
+    """What a reduction keeps: the verdict, or what the tool says when it crashes.
+
+    `misses_by` is how far a bad witness is from a good one: a reduction keeps half of that, or `ROUNDING`.
+    """
 
     verdict: Verdict
     crash: str = ""
+    misses_by: Fraction = field(default=Fraction(0), compare=False)
 
     def holds(self, record: RunRecord, labelled: LabelledInstance) -> bool:
         """Whether the answer is wrong in the same way; what decides nothing is only the same crash."""
         if self.crash:
             return crash_key(record) == self.crash
-        return record.answer.decides and judged(record, labelled).verdict is self.verdict
+        if not record.answer.decides or judged(record, labelled).verdict is not self.verdict:
+            return False
+        replays = replays_of(record, labelled) if self.verdict is Verdict.BAD_WITNESS else None
+        return replays is None or replays.misses_by >= min(ROUNDING, self.misses_by / 2)
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether it is a witness that misses by so little that rounding explains it."""
+        return self.verdict is Verdict.BAD_WITNESS and not self.crash and self.misses_by < ROUNDING
 
     @property
     def in_words(self) -> str:

@@ -20,7 +20,7 @@ from dokimos.hunting.slicing import Removal, Slicer, refitted
 from dokimos.hunting.specimen import Specimen, digits_of
 from dokimos.networks.graph import Shape
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.vnnlib.model import Box, Case, Linear, Point, Property
+from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property
 from dokimos.suites.vnnlib.violation import violation_at
 
 #: Makes a smaller specimen. Raises NoChange where that does not work.
@@ -52,7 +52,7 @@ def plain_text(specimen: Specimen) -> Moves:
 
 
 def fewer_conditions(specimen: Specimen) -> Moves:
-    """Cases, disjuncts and constraints that go."""
+    """Cases, disjuncts, constraints and terms that go."""
     if specimen.text is not None:
         return
     asked = specimen.asked
@@ -65,8 +65,26 @@ def fewer_conditions(specimen: Specimen) -> Moves:
             yield partial(_with_case, specimen, number, replace(case, any_of=any_of))
         for k, conjunction in enumerate(case.any_of):
             for shorter in _one_less(conjunction):
-                any_of = (*case.any_of[:k], shorter, *case.any_of[k + 1 :])
-                yield partial(_with_case, specimen, number, replace(case, any_of=any_of))
+                yield partial(_with_conjunction, specimen, number, k, shorter)
+            for at, one in enumerate(conjunction):
+                for term in one.outputs if len(one.outputs) > 1 else ():
+                    yield partial(_without_term, specimen, number, k, at, term)
+
+
+def _without_term(specimen: Specimen, number: int, k: int, at: int, term: tuple[int, Fraction]) -> Specimen:
+    """A constraint on one output less: what that is at the witness, about, counts towards the bound."""
+    conjunction = specimen.asked.cases[number].any_of[k]
+    one, (output, factor) = conjunction[at], term
+    value = float(values_at(specimen, specimen.graph.output).reshape(-1)[output])
+    left = tuple(each for each in one.outputs if each != term)
+    fixed = replace(one, outputs=left, bound=one.bound - factor * Fraction(round(64 * value), 64))
+    return _with_conjunction(specimen, number, k, (*conjunction[:at], fixed, *conjunction[at + 1 :]))
+
+
+def _with_conjunction(specimen: Specimen, number: int, k: int, conjunction: Conjunction) -> Specimen:
+    case = specimen.asked.cases[number]
+    any_of = (*case.any_of[:k], conjunction, *case.any_of[k + 1 :])
+    return _with_case(specimen, number, replace(case, any_of=any_of))
 
 
 def _one_less(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:

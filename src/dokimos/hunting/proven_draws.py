@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -240,8 +241,67 @@ RANDOM: Mapping[str, Callable[[Rng], Drawing]] = MappingProxyType(
 )
 
 
-#: Prefixes of kinds of draws that are no families.
-RANDOM_NETWORK, MUTATION = "random", "mutated"
+# Two networks as one
+
+
+def joined(way: str, first: FileGraph, second: FileGraph, rng: Rng) -> FileGraph:
+    """`into`: the second reads what the first writes; `beside`: each reads its own part of the input, and
+    both outputs come out; `around`: the second reads the sum of what the first reads and writes.
+
+    Where sizes differ, a random layer stands in between. Raises NoChange for networks of different opsets.
+    """
+    if first.opset != second.opset:
+        raise NoChange("their operators have other versions")
+    sizes = first.input_size, second.input_size
+    drawing = Drawing((1, sum(sizes) if way == "beside" else sizes[0]), rng)
+    if way == "beside":
+        ends = []
+        for graph, start in ((first, 0), (second, sizes[0])):
+            drawing.last, drawing.shape = "X", drawing.first
+            places = [drawing.constant(np.array([n])) for n in (start, start + graph.input_size, 1)]
+            drawing.add("Slice", *places)
+            _put(drawing, graph)
+            ends.append(drawing.last)
+        drawing.last = ends[0]
+        drawing.add("Concat", ends[1], axis=1)
+        return replace(drawing.graph(), opset=first.opset)
+    _put(drawing, first)
+    if way == "around":
+        _sized(drawing, sizes[0])
+        drawing.add(str(rng.choice(["Add", "Sub"])), "X")
+    _sized(drawing, sizes[1])
+    _put(drawing, second)
+    return replace(drawing.graph(), opset=first.opset)
+
+
+def _sized(drawing: Drawing, size: int) -> None:
+    if drawing.shape[-1] != size:
+        drawing.dense(size)
+
+
+def _put(drawing: Drawing, graph: FileGraph) -> None:
+    """The nodes of a graph, which read the last tensor as their input, and write a row."""
+    mark = f"g{len(drawing.nodes)}_"
+    drawing.constants |= {mark + name: values for name, values in graph.constants.items()}
+    if graph.shape != (1, graph.input_size):
+        drawing.add("Reshape", drawing.constant(np.array(graph.shape)))
+    names = {graph.input: drawing.last, "": ""}
+    for node in graph.nodes:
+        inputs = tuple(names.get(name, mark + name) for name in node.inputs)
+        names[node.output] = drawing.last = mark + node.output
+        drawing.nodes.append(replace(node, inputs=inputs, output=drawing.last))
+    drawing.last = names[graph.output]
+    size = prod(graph.shapes[graph.output])
+    if graph.shapes[graph.output] != (1, size):
+        drawing.add("Reshape", drawing.constant(np.array([1, size])))
+    drawing.shape = (1, size)
+
+
+#: Prefixes of kinds of draws that are no families, and how two networks become one.
+RANDOM_NETWORK, MUTATION, COMPOSED = "random", "mutated", "composed"
+_WAYS = ("into", "beside", "around")
+#: A network of a family that is a part of another one has at most so many bytes.
+_PART_BYTES = 8192
 #: Families that draw too slowly for a hunt.
 _SLOW = frozenset(("transformer", "contractive-cnn", "residual", "parity-lock"))
 #: Margins are at least this, and about that share of the range of an output.
@@ -253,7 +313,8 @@ ERRORS = (DokimosError, NoChange, Undecided, ValueError, OverflowError, IndexErr
 
 @dataclass(frozen=True, order=True)
 class DrawKind:
-    """What may be drawn: a family in one of its shapes, a random network, or a mutation of the user's."""
+    """What may be drawn: a family in a shape, a random network, two networks as one, or a mutation of the
+    user's."""
 
     family: str
     shape: str = ""
@@ -267,6 +328,7 @@ class DrawKind:
 def kinds(given: Sequence[SuiteEntry] = ()) -> tuple[DrawKind, ...]:
     """All kinds of draws."""
     found = [DrawKind(RANDOM_NETWORK, name) for name in RANDOM]
+    found += [DrawKind(COMPOSED, way) for way in _WAYS]
     for family in sorted(CONSTRUCTIONS):
         if family in _SLOW:
             continue
@@ -282,11 +344,25 @@ def draw(kind: DrawKind, rng: np.random.Generator, given: Sequence[SuiteEntry]) 
         if kind.family == RANDOM_NETWORK:
             graph = RANDOM[kind.shape](rng).graph().folded().tidied()
             return list(_asked_about(graph, _random_box(graph, rng), rng, kind.name))
+        if kind.family == COMPOSED:
+            graph = joined(kind.shape, _part(rng), _part(rng), rng).folded().tidied()
+            return list(_asked_about(graph, _random_box(graph, rng), rng, kind.name))
         if kind.family == MUTATION:
             return list(_mutated(next(one for one in given if one.name == kind.shape), rng))
         return _of_family(kind, rng)
     except ERRORS:
         return []
+
+
+def _part(rng: np.random.Generator) -> FileGraph:
+    """A network to be composed with another one: a random one, or a small one of a family."""
+    if rng.random() < 0.5:
+        families = [kind for kind in kinds() if kind.family in CONSTRUCTIONS]
+        made = _of_family(families[int(rng.integers(len(families)))], rng)
+        if made and len(made[-1].instance.network_file) <= _PART_BYTES:
+            return read_graph(made[-1].instance.network_file).folded().tidied()
+    shape = str(rng.choice(list(RANDOM)))
+    return RANDOM[shape](rng).graph().folded().tidied()
 
 
 # Families with random knobs

@@ -221,7 +221,8 @@ class Cause:
     """What is needed for a wrong answer, and the form of the smallest question that has it.
 
     `needed` are the controls that are answered correctly; `margin_size` is the order of magnitude of the
-    margin; `node` is the first one whose bounds exclude the witness, where the tool gives bounds.
+    margin; `node` is the operator of the first one whose bounds exclude the witness, where the tool writes
+    its bounds.
     """
 
     tool: str
@@ -235,13 +236,23 @@ class Cause:
     @property
     def key(self) -> str:
         """What distinct causes differ in: the tool, what it says wrongly, and what is needed for it."""
-        about = ", ".join(self.needed) or "the operators " + ", ".join(self.operators)
+        if self.needed:
+            about = ", ".join(self.needed)
+        else:
+            about = (
+                f"the bounds of {self.node}" if self.node else "the operators " + ", ".join(self.operators)
+            )
         return f"{self.tool}: {self.wrong}: {about}"
 
     @property
     def form(self) -> tuple[object, ...]:
         """What tells findings of one cause apart."""
         return self.operators, self.margin_size, self.attack_off, self.node
+
+    @property
+    def called(self) -> str:
+        """The tool as it was asked."""
+        return self.tool + (NO_ATTACK if self.attack_off else "")
 
     @property
     def in_words(self) -> str:

@@ -38,9 +38,11 @@ from dokimos.hunting.write_up import (
     TRUTH,
     FindingForm,
     NotWrong,
+    Reduced,
     reduce_one,
     wrong_of,
 )
+from dokimos.judging.verdicts import Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
@@ -48,11 +50,13 @@ from dokimos.suites.instance import Label, LabelledInstance
 from dokimos.suites.suite_files import files_of, store_files, write_index
 from dokimos.verifiers.base import NO_ATTACK, Verifier
 
-#: Draws in a round; fewer where each answer takes long.
-_DRAWS = 24
+#: Draws in a round: the first, the most, and how much CPU time later ones should take.
+_FIRST_DRAWS, _DRAWS, _ROUND_SECONDS = 8, 24, 90.0
 #: The CPU time that one reduction may take, and how many wrong answers of a kind are made small before they
 #: count as repeats.
 REDUCTION_SECONDS, MOST_ALIKE = 30.0, 2
+#: Findings with more numbers than this are gone on with, so many times, each for twice as long.
+_SMALL, _MOST_TRIES = 8, 4
 #: A round is not begun with less disk than this.
 _LEAST_DISK_BYTES = 1 << 30
 _JOURNAL, _ROUND, _FINDINGS, _ASIDE = "hunt.jsonl", "round", "findings", "aside"
@@ -63,7 +67,8 @@ class HuntSettings:
     """How to hunt: see `dokimos.hunt`.
 
     `slow` lists answers that take so many times as long as those on siblings. `draws` is how many draws a
-    round has, `reduction_seconds` what one reduction may take; 0 makes nothing small.
+    round has at most (fewer where answers take long), `reduction_seconds` what one reduction may take; 0
+    makes nothing small.
     """
 
     seed: int = 0
@@ -90,6 +95,8 @@ class HuntState:
     findings: list[FindingForm] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     slow: list[str] = field(default_factory=list)
+    #: How often each finding has been made smaller again.
+    tries: dict[str, int] = field(default_factory=dict)
 
     @property
     def causes(self) -> dict[str, list[FindingForm]]:
@@ -203,8 +210,19 @@ class Hunt:
         for word, seconds in line["times"].items():
             self._siblings.setdefault(word, []).extend(seconds)
         state.slow += line["slow"]
+        for name in line.get("tried", ()):
+            state.tries[name] = state.tries.get(name, 0) + 1
 
     # One round
+
+    @property
+    def _draws(self) -> int:
+        """How many draws: as many as take about as long as a round should, by what they took so far."""
+        state = self.state
+        if not state.draws:
+            return min(_FIRST_DRAWS, self._hunting.draws)
+        fitting = _ROUND_SECONDS * state.draws / max(1.0, state.cpu_seconds)
+        return min(self._hunting.draws, max(4, round(fitting)))
 
     def _round(self) -> dict[str, Any]:
         _expect_free_disk(self._out)
@@ -213,7 +231,7 @@ class Hunt:
         rng = np.random.default_rng([self._hunting.seed, self.state.rounds])
         tallies: dict[str, Harvest] = {}
         drawn: dict[str, tuple[LabelledInstance, DrawKind]] = {}
-        for number in range(self._hunting.draws):
+        for number in range(self._draws):
             kind = self._bandit.choose(rng)
             begun = time.process_time()
             own = draw(
@@ -224,10 +242,12 @@ class Hunt:
             drawn |= new
             tally.add(Harvest(1, len(new), cpu_seconds=time.process_time() - begun))
         line: dict[str, Any] = {"round": self.state.rounds, "alike": {}, "crashes": 0, "tools": 0.0}
-        line |= {"times": {}, "slow": []}
+        line |= {"times": {}, "slow": [], "tried": []}
         if drawn:
             met = list(self._asked(folder, drawn, tallies, line))
             self._made_small(met, tallies, line)
+        if self._hunting.reduction_seconds:
+            self._made_smaller(line)
         remove_folder(folder)
         line["kinds"] = {name: asdict(tally) for name, tally in tallies.items()}
         return line
@@ -267,7 +287,7 @@ class Hunt:
                 tally.told += 1
             self._pace(record, labelled, kind, line)
             wrong = wrong_of(record, labelled)
-            if wrong is not None:
+            if wrong is not None and not wrong.is_rounding:
                 line["crashes"] += bool(wrong.crash)
                 tally.wrong += not wrong.crash
                 yield _Met(record, labelled, wrong, kind)
@@ -307,51 +327,102 @@ class Hunt:
                 tallies[one.kind.name].new += new
                 line["tools"] += cpu_seconds
 
+    def _made_smaller(self, line: dict[str, Any]) -> None:
+        """Go on with the finding that was gone on with least, of those that are still large."""
+        large = [
+            own[0]
+            for own in self.state.causes.values()
+            if own[0].numbers > _SMALL and not own[0].wrong.startswith("crash")
+        ]
+        tries = [(self.state.tries.get(form.name, 0), form.numbers, form.name) for form in large]
+        if not tries or min(tries)[0] >= _MOST_TRIES:
+            return
+        tried, _, name = min(tries)
+        form = next(one for one in large if one.name == name)
+        line["tried"].append(name)
+        self._write_suite()
+        entry = read_suite(self._out).entry(name)
+        labelled = LabelledInstance(entry.read_instance(), entry.read_truth())
+        seconds = self._hunting.reduction_seconds * 2**tried
+        place = self._out / _ASIDE / f"again-{name}"
+        reduced = self._reduced(
+            labelled, form.cause.called, Wrong(Verdict(form.wrong)), place, seconds, earlier=form
+        )
+        if reduced is not None:
+            line["tools"] += reduced.cpu_seconds - form.cpu_seconds
+            if reduced.form.numbers < form.numbers:
+                self._keep(reduced.form, place)
+                self.state.findings.remove(form)
+                remove_folder(self._out / _FINDINGS / f"{form.tool}-{name}")
+        remove_folder(place)
+
     def _finding(self, one: _Met) -> tuple[bool, float]:
         """Reduce one wrong answer; whether its cause is new, and the CPU time of the tool."""
-        assert one.labelled.truth is not None
-        name = one.labelled.instance.name + ("-quiet" if NO_ATTACK in one.record.verifier else "")
-        tool = tool_name(one.record.verifier)
-        place = self._out / _ASIDE / f"{tool}-{name}"
-        verifier = self._verifiers[next(n for n in self._verifiers if tool_name(n) == tool)]
-        if NO_ATTACK in one.record.verifier:
-            verifier = verifier.without_attack() or verifier
-        try:
-            reduced = reduce_one(
-                one.labelled.instance,
-                one.labelled.truth,
-                verifier,
-                folder=place,
-                settings=self._settings,
-                wanted=one.wrong,
-                origin=f"{one.kind.name}, round {self.state.rounds}",
-                most_seconds=self._hunting.reduction_seconds / (4 if one.wrong.crash else 1),
-                seen=lambda step: self._seen(self.state, f"reducing {name}: {step.numbers} numbers"),
-            )
-        except DokimosError as error:
-            self._seen(self.state, f"not confirmed: {error}")
-            if not isinstance(error, NotWrong):  # wrong, and not made small: the files stay
-                store_files(self._out / "unreduced", files_of(one.labelled))
-            remove_folder(place)
+        called = one.record.verifier
+        name = one.labelled.instance.name + ("-quiet" if NO_ATTACK in called else "")
+        place = self._out / _ASIDE / f"{tool_name(called)}-{name}"
+        origin = f"{one.kind.name}, round {self.state.rounds}"
+        seconds = self._hunting.reduction_seconds / (4 if one.wrong.crash else 1)
+        reduced = self._reduced(one.labelled, called, one.wrong, place, seconds, origin=origin)
+        if reduced is None:
             return False, 0.0
-        for path in place.glob("asked*"):
-            remove_folder(path)
-        form = reduced.form
-        key = form.cause.key
+        key = reduced.form.cause.key
         is_new = key not in self.state.causes and key not in self._hunting.known
-        if key in self._hunting.known:
-            remove_folder(place)
-            return False, reduced.cpu_seconds
-        (self._out / _FINDINGS).mkdir(exist_ok=True)
-        final = self._out / _FINDINGS / f"{tool}-{form.name}"
-        if not final.exists():
-            place.replace(final)
-            self.state.findings.append(form)
+        if key not in self._hunting.known:
+            self._keep(reduced.form, place)
         remove_folder(place)
         if is_new:
             self._write_suite()
             self._seen(self.state, f"new: {key}")
         return is_new, reduced.cpu_seconds
+
+    def _reduced(
+        self,
+        labelled: LabelledInstance,
+        called: str,
+        wrong: Wrong,
+        place: Path,
+        seconds: float,
+        *,
+        origin: str = "",
+        earlier: FindingForm | None = None,
+    ) -> Reduced | None:
+        """The wrong answer of a verifier that is called so, made small in `place`; None if it is not."""
+        assert labelled.truth is not None
+        name, tool = labelled.instance.name, tool_name(called)
+        verifier = self._verifiers[next(n for n in self._verifiers if tool_name(n) == tool)]
+        if NO_ATTACK in called:
+            verifier = verifier.without_attack() or verifier
+        try:
+            reduced = reduce_one(
+                labelled.instance,
+                labelled.truth,
+                verifier,
+                folder=place,
+                settings=self._settings,
+                wanted=wrong,
+                origin=origin,
+                earlier=earlier,
+                most_seconds=seconds,
+                seen=lambda step: self._seen(self.state, f"reducing {name}: {step.numbers} numbers"),
+            )
+        except DokimosError as error:
+            self._seen(self.state, f"not confirmed: {error}")
+            if earlier is None and not isinstance(error, NotWrong):  # wrong, not made small: the files stay
+                store_files(self._out / "unreduced", files_of(labelled))
+            remove_folder(place)
+            return None
+        for path in place.glob("asked*"):
+            remove_folder(path)
+        return reduced
+
+    def _keep(self, form: FindingForm, place: Path) -> None:
+        """Make the folder of a reduction that of a finding, unless there is the same one."""
+        (self._out / _FINDINGS).mkdir(exist_ok=True)
+        final = self._out / _FINDINGS / f"{form.tool}-{form.name}"
+        if not final.exists():
+            place.replace(final)
+            self.state.findings.append(form)
 
     def _write_suite(self) -> None:
         """The suite of what was found: the smallest instance of each cause that has a label."""

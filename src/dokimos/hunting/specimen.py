@@ -91,7 +91,9 @@ class Specimen:
         """What a reduction makes smaller: what is there, what is not zero, and how many digits it has."""
         graph = self.graph
         size = self.numbers + _NODE * len(graph.nodes) + _INPUT * graph.input_size
-        size += _CONSTRAINT * self.constraints + len(self.text or "")
+        every = [one for case in self.asked.cases for part in case.any_of for one in part]
+        size += _CONSTRAINT * self.constraints + sum(len(one.outputs) for one in every)
+        size += len(self.text or "")
         size += sum(len(node.attributes) + _oddness(node.attributes) for node in graph.nodes)
         nonzero = sum(int(np.count_nonzero(values)) for _, values in graph.floats())
         digits = sum(digits_of(float(x)) for _, values in graph.floats() for x in values.reshape(-1))

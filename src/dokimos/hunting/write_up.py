@@ -25,10 +25,11 @@ from dokimos.core.files import write_whole
 from dokimos.core.readable import exact_number, printable
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import accepted_truth, proven_truth
-from dokimos.hunting.asking import Asker, Wrong, crash_key, judged
+from dokimos.hunting.asking import Asker, Wrong, crash_key, judged, replays_of
 from dokimos.hunting.file_graph import formula
 from dokimos.hunting.reduction import Cause, Reducer, ReductionStep, cause_of
 from dokimos.hunting.specimen import LEAST_MARGIN, LabelProver, Specimen, margin_of, specimen_of
+from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.judging.written_points import write_witness
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics, Truth
@@ -81,7 +82,8 @@ class FindingForm(Struct, forbid_unknown_fields=True):
 class Reduced:
     """A reduction that is done: the question, its proof, its cause, and what it cost.
 
-    `cold` is the answer of a process of its own, `before` how many numbers the network had.
+    `cold` is the answer of a process of its own, `before` how many numbers the network had; `excluded` says
+    which of the tool's bounds exclude the witness, where it writes them.
     """
 
     specimen: Specimen
@@ -93,6 +95,7 @@ class Reduced:
     asked: int
     cpu_seconds: float
     origin: str = ""
+    excluded: str = ""
     own_answer: str = ""
     agrees: bool = False
     outputs: tuple[Fraction, ...] = ()
@@ -241,7 +244,7 @@ def printable_lines(text: str) -> str:
 
 def _title(reduced: Reduced) -> str:
     cause = reduced.cause
-    about = ", ".join(cause.needed) or ", ".join(cause.operators)
+    about = ", ".join(cause.needed) or cause.node or ", ".join(cause.operators)
     if cause.wrong.startswith("crash"):
         return f"It ends in an error: {cause.wrong.removeprefix('crash: ')}"
     said = {
@@ -261,7 +264,7 @@ def _what_it_says(reduced: Reduced) -> str:
         said += ", with its own attack switched off"
     if cold.detail and not cold.answer.decides:
         said += f":\n\n```\n{printable_lines(cold.detail)}\n```"
-    return f"{said}."
+    return f"{said}." + (f" By the bounds that it wrote, {reduced.excluded}." if reduced.excluded else "")
 
 
 def _what_is_true(reduced: Reduced) -> list[str]:
@@ -327,7 +330,12 @@ def wrong_of(record: RunRecord, labelled: LabelledInstance) -> Wrong | None:
     if crash := crash_key(record):
         return Wrong(judged(record, labelled).verdict, crash)
     verdict = judged(record, labelled).verdict
-    return Wrong(verdict) if verdict.is_wrong else None
+    replays = replays_of(record, labelled) if verdict is Verdict.BAD_WITNESS else None
+    return (
+        Wrong(verdict, misses_by=replays.misses_by if replays else Fraction(0))
+        if verdict.is_wrong
+        else None
+    )
 
 
 def reduce_one(
@@ -339,13 +347,15 @@ def reduce_one(
     settings: RunSettings,
     wanted: Wrong | None = None,
     origin: str = "",
+    earlier: FindingForm | None = None,
     most_seconds: float = inf,
     seen: Callable[[ReductionStep], None] = lambda _: None,
 ) -> Reduced:
     """Make the wrong answer as small as it gets, and write it to `folder`.
 
     What was asked is kept there: the same call continues. After `most_seconds` of CPU time it is as small
-    as it is. Raises NotWrong if the answer is not wrong (in the way that is `wanted`), warm or cold.
+    as it is. `earlier` is the finding that this goes on from. Raises NotWrong if the answer is not wrong
+    (in the way that is `wanted`), warm or cold.
     """
     asker = Asker(verifier.warm() or verifier, settings, folder / ASKED)
     start = LabelledInstance(instance, truth)
@@ -362,7 +372,8 @@ def reduce_one(
         prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
         small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
         labelled = _proven_again(small.instance, prover.proven(small), wrong)
-        cause = cause_of(small, wrong, asker, prover, least)
+        excluded = asker.excluded(labelled, asker.ask(labelled))
+        cause = cause_of(small, wrong, asker, prover, least, node=excluded.operator if excluded else "")
         cpu_seconds, asked = asker.cpu_seconds, asker.asked
     cold = Asker(verifier, settings, folder / f"{ASKED}-cold")
     with cold.open():
@@ -374,13 +385,14 @@ def reduce_one(
     reduced = Reduced(
         specimen=small,
         labelled=labelled,
-        cause=replace(cause, tool=cause.tool),
+        cause=cause,
         margin=Fraction(0) if labelled.truth is None else margin_of(labelled.truth),
         cold=again,
-        before=specimen.numbers,
-        asked=asked + 1,
-        cpu_seconds=cpu_seconds + again.cpu_seconds,
-        origin=origin or instance.name,
+        before=earlier.before if earlier else specimen.numbers,
+        asked=asked + 1 + (earlier.asked if earlier else 0),
+        cpu_seconds=cpu_seconds + again.cpu_seconds + (earlier.cpu_seconds if earlier else 0.0),
+        origin=earlier.origin if earlier else origin or instance.name,
+        excluded=excluded.in_words if excluded else "",
         **exact_values(labelled),
     )
     write_files(folder, reduced, verifier, settings)

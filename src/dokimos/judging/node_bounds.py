@@ -43,6 +43,7 @@ class ExcludedValue:
     """The first number at a counterexample that a verifier's interval excludes."""
 
     node: str
+    operator: str
     entry: int
     lower: float
     upper: float
@@ -127,5 +128,5 @@ def first_excluded(content: bytes, point: Point, bounds: Mapping[str, Ends]) -> 
                 at = int(outside[0])
                 name = node.name or f"{node.op_type} number {position}"
                 middle = float(least[at] / 2 + most[at] / 2)
-                return ExcludedValue(name, at, float(lower[at]), float(upper[at]), middle)
+                return ExcludedValue(name, node.op_type, at, float(lower[at]), float(upper[at]), middle)
     return None

@@ -312,6 +312,12 @@ class WitnessReplays:
         return self.exact or self.floating or inside or self.as_written
 
     @property
+    def misses_by(self) -> Fraction:
+        """How far the replay to show is outside of the box, or from violating; 0 if that is not known."""
+        replay = self.telling
+        return Fraction(0) if replay is None else max(replay.outside_by, -(replay.violation or Fraction(0)))
+
+    @property
     def _both(self) -> tuple[Replay, ...]:
         return tuple(r for r in (self.as_written, self.in_floats) if r is not None)
 

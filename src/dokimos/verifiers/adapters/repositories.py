@@ -18,6 +18,8 @@ from dokimos.verifiers.runners import RUNNERS
 # α,β-CROWN, from its repository
 
 
+#: Imports its main script once.
+_CROWN_RUNNER = RUNNERS / "alpha_beta_crown_runner.py"
 #: An empty configuration, that is its defaults: it does not start without one.
 _DEFAULTS = RUNNERS / "alpha_beta_crown.yaml"
 _CONFIGURATIONS = "complete_verifier/exp_configs"
@@ -37,6 +39,7 @@ class AlphaBetaCrown(RepositoryTool):
     reads_vnnlib2 = False
     limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0; operators that its ONNX importer lacks"
     main = "complete_verifier/abcrown.py"
+    can_stay_warm = True
     attack_off = ("--pgd_order", "skip")
     settings: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -73,13 +76,17 @@ class AlphaBetaCrown(RepositoryTool):
         raise InputError(f"there is no configuration {given}, neither here nor in {known}.")
 
     def command(self, query: Query) -> Invocation:
-        """Its main script, which writes the verdict and the counterexample."""
+        """Its main script, which writes the verdict with the point, and a file beside the property."""
         configuration = self._configuration(str(self.repository))
-        words: list[str | Path] = [self.python, self.repository / self.main, "--config", configuration]
+        script = _CROWN_RUNNER if self.is_warm else self.repository / self.main
+        words: list[str | Path] = [self.python, script, "--config", configuration]
         words += ["--device", self.setting("device") or "cpu", "--timeout", f"{query.wall_seconds:g}"]
         words += ["--onnx_path", query.network_file, "--vnnlib_path", query.property_file]
         words += ["--results_file", query.result, "--save_adv_example", *self.switches]
-        return Invocation(as_command(words), {"PYTHONPATH": str(self.repository)})
+        path = f"{(self.repository / self.main).parent}:{self.repository}"
+        # A process that stays may write in all folders of its queries anyway.
+        writes = () if self.is_warm else (query.property_file.parent,)
+        return Invocation(as_command(words), {"PYTHONPATH": path}, start_words=2, writes=writes)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file of VNN-COMP."""
@@ -100,6 +107,7 @@ class Nnenum(RepositoryTool):
     #: Zonotopes, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     reads_vnnlib2 = False
+    can_stay_warm = True
     limitations: ClassVar[str] = (
         "`<` and `>` of VNN-LIB 2.0; networks without a ReLU; other nonlinear operators"
     )
@@ -112,7 +120,7 @@ class Nnenum(RepositoryTool):
         environment = {"PYTHONPATH": str(self.repository / "src")}
         # As in its own competition script: it uses processes, not threads.
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        return Invocation(as_command((self.python, _RUNNER, *options)), environment)
+        return Invocation(as_command((self.python, _RUNNER, *options)), environment, start_words=2)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

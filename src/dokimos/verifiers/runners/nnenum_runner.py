@@ -1,6 +1,7 @@
 """Runs one query on nnenum. Run by nnenum's own interpreter, with its sources on the path.
 
 nnenum_runner.py NETWORK PROPERTY RESULT SECONDS PROCESSES
+nnenum_runner.py --queries QUERIES REPLIES
 
 It imports nothing of Dokimos. nnenum's front end reads the files, chooses the settings and writes one word;
 it prints a counterexample only if it is short, so this script intercepts it. RESULT has the format of
@@ -9,6 +10,7 @@ it prints a counterexample only if it is short, so this script intercepts it. RE
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -18,10 +20,14 @@ from typing import Any
 WORDS = {"holds": "unsat", "violated": "sat", "timeout": "timeout", "error": "error"}
 
 
+def load() -> None:
+    """Import its front end."""
+    importlib.import_module("nnenum.nnenum")
+
+
 def main() -> None:
     """Run the query, and save the answer."""
-    from nnenum import nnenum as front_end
-
+    front_end: Any = importlib.import_module("nnenum.nnenum")
     network, asked, result, seconds, processes = sys.argv[1:]
     found: list[Any] = []
     enumerate_network = front_end.enumerate_network
@@ -60,4 +66,6 @@ def write(result: str, answer: str, said: str, witness: list[str] | None, found:
 
 
 if __name__ == "__main__":
-    main()
+    from warm_queries import serve
+
+    serve(main, load)
