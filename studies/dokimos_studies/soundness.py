@@ -2,12 +2,12 @@
 
     dokimos-studies soundness SOUNDNESS [CAMPAIGN ...]
 
-SOUNDNESS is what `dokimos hide --soundness --out SOUNDNESS` made; settings that are not made yet are left
-out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made so far. The first
-table has the hidden counterexamples, with filter and width: published counts are of another filter
-and full widths, and stand nowhere beside them. The second has what verifiers said of how many:
-of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones only
-what is proven is known. The last lines say how many answers are wrong, and in which way.
+SOUNDNESS is what `dokimos hide --tier trained --soundness --out SOUNDNESS` made; settings that are not
+made yet are left out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made
+so far. The first table has the hidden counterexamples, with filter and width: published counts are of
+another filter and full widths, and stand nowhere beside them. The second has what verifiers said of how
+many: of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones
+only what is proven is known. The last lines say how many answers are wrong, and in which way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SettingResult:
 def read_results(folder: Path) -> list[SettingResult]:
     """The settings that are made, in the paper's order."""
     found = []
-    for name in soundness_settings(HideSettings()):
+    for name in soundness_settings(HideSettings(tier="trained")):
         place = folder / name
         if not (place / "suite.json").exists():
             continue
@@ -78,7 +78,9 @@ def read_results(folder: Path) -> list[SettingResult]:
             )
         )
     if not found:
-        raise InputError(f"{folder} holds no setting that is made; run dokimos hide --soundness first.")
+        raise InputError(
+            f"{folder} holds no setting that is made; run dokimos hide --tier trained --soundness first."
+        )
     return found
 
 

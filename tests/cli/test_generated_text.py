@@ -5,24 +5,36 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from dokimos.api.editions import tool_card
 from dokimos.campaigns.config_file import ConfiguredVerifier, config_text, parse_config
 from dokimos.core.readable import markdown_code, markdown_text, printable, printable_json
+from dokimos.core.tables import table
+from dokimos.hunting.reduction import Cause
+from dokimos.hunting.write_up import Reduced, issue_text
 from dokimos.judging.audit.lint import sarif
+from dokimos.judging.edition import EditionTool
 from dokimos.judging.gate import pass_gate
 from dokimos.judging.verdicts import Verdict
 from dokimos.laws.domain.data_frames import Cell, CsvTable
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.templates import FirstLaws, first_laws
+from dokimos.reports.edition_page import as_latex
 from dokimos.reports.exports import as_junit, as_markdown
+from dokimos.suites.answers import Answer
 from dokimos.suites.card import Publication
 from dokimos.suites.folder import LintFinding, LintSeverity
 from dokimos.suites.release import citation
+from dokimos.verifiers.catalogue import find
 from tests.cli.conftest import Dokimos
+from tests.hunting.in_process import InProcess
+from tests.hunting.specimens import PROVER, hinge
 from tests.judging.test_gate import judged, run
 
 NAMES = (
@@ -136,6 +148,49 @@ def test_markdown_shows_a_name_and_nothing_else(name: str) -> None:
     kinds, _ = shown_in(summary)
     assert not kinds & {"link_open", "image", "html_inline", "html_block"}
     assert not UNSEEN.search(summary)
+
+
+@each_name
+def test_the_card_of_a_tool_shows_a_name_and_nothing_else(name: str) -> None:
+    tool = EditionTool(name, name, name, name, name)
+    kinds, said = shown_in(tool_card(tool, find("reference")))
+    assert not kinds & {"link_open", "image", "html_inline", "html_block", "fence", "code_block"}
+    assert "limitations" in said
+    assert not UNSEEN.search(tool_card(tool, find("reference")))
+
+
+@each_name
+def test_a_table_in_latex_holds_names_as_text_only(name: str) -> None:
+    usual, made = (as_latex(table("t", [one, "b"], [[one, "x"]])) for one in ("plain", name))
+    assert len(made.splitlines()) == len(usual.splitlines())
+    assert not UNSEEN.search(made)
+    (cell, other), (_, again) = (made.splitlines()[k].removesuffix(r" \\").split(" & ") for k in (2, 4))
+    assert (other, again) == ("b", "x")
+    assert not re.search(r"[\\&%$#_{}~^]", re.sub(r"\\(?:[&%$#_{}]|text[a-z]+\{\})", "", cell))
+
+
+@each_name
+def test_the_text_of_an_issue_cannot_be_written_by_a_file_or_a_tool(name: str) -> None:
+    specimen = hinge(2)
+    labelled = PROVER.proven(specimen)
+    assert labelled is not None
+    cold = replace(InProcess("ideal").ask(labelled), answer=Answer.ERROR, detail=f"```\n{name}\n```")
+    fenced = f"; ```\n# {name}\n; ~~~\n"
+    made = Reduced(
+        specimen=replace(specimen, text=f"{fenced}{specimen.property_text}"),
+        labelled=labelled,
+        cause=Cause("mine", f"crash: {name}", (name,), ("Relu",), 0, False, ""),
+        margin=Fraction(1),
+        cold=cold,
+        before=9,
+        asked=1,
+        cpu_seconds=1.0,
+        own_answer=f"```\n![x](http://host.invalid)\n{name}",
+    )
+    kinds, said = shown_in(issue_text(made))
+    assert not kinds & {"link_open", "image", "html_inline", "html_block", "code_block"}
+    assert said.count("How to reproduce") == 1 and "made neutral" in said
+    assert not UNSEEN.search(issue_text(made))
 
 
 @each_name

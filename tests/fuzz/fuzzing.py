@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
+#: Where mutants are written: in memory if the system has such a place; a disk costs more than reading.
+PLACE = next((place for place in ("/dev/shm",) if os.access(place, os.W_OK)), None)
 
 
 @dataclass(frozen=True)
@@ -35,19 +37,24 @@ def fuzz(readers: Sequence[str], *, seed: str, count: int = 0) -> tuple[list[str
     """All cases that were read, and the faults among them. A case that ends the process is one, too."""
     read: list[str] = []
     faults: list[Fault] = []
-    with tempfile.TemporaryDirectory(prefix="dokimos-home-") as home:
-        environment = {**os.environ, "DOKIMOS_HOME": home, "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory(prefix="dokimos-home-", dir=PLACE) as home:
+        given = {"DOKIMOS_HOME": home, "TMPDIR": home, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, **given}
         while True:
-            given = (",".join(readers), seed, str(count), str(len(read)))
-            command = [sys.executable, "-m", "tests.fuzz.worker", *given]
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+            command = [sys.executable, "-m", "tests.fuzz.worker"]
+            command += [",".join(readers), seed, str(count), str(len(read))]
+            with Path(home, "stderr").open("w+b") as file:  # the worker looks whether readers write to it
+                done = subprocess.run(
+                    command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=file, check=False
+                )
+                file.seek(0)
+                said = file.read().decode(errors="replace").strip()[-2000:]
             lines = done.stdout.decode().splitlines()
             begun = [line.removeprefix("at ") for line in lines if line.startswith("at ")]
             read += begun
             faults += [Fault(**json.loads(line)) for line in lines if line.startswith("{")]
             if lines and lines[-1] == "done":
                 return read, faults
-            said = done.stderr.decode(errors="replace").strip()[-2000:]
             problem = f"the process ended with {done.returncode}: {said}"
             faults.append(Fault(begun[-1] if begun else "before the first case", problem))
             if not begun:

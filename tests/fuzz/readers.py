@@ -111,13 +111,26 @@ from tests.fuzz.named_inputs import (
     results,
     tables,
 )
+from tests.fuzz.readers_of_competitions import (
+    EDITION,
+    OVERRIDES,
+    bounds,
+    findings,
+    read_any_bounds,
+    read_any_edition,
+    read_any_finding,
+    read_any_hunt,
+    rounds,
+)
 from tests.fuzz.readers_of_laws import (
     BREAKS,
     KEEPS,
     boosted,
     read_any_boosted,
     read_any_proof,
+    read_any_repair,
     read_any_trees,
+    repairs,
     saved,
 )
 from tests.laws.toy import domain, risk
@@ -287,7 +300,7 @@ def read_property2(path: Path, number: int) -> None:
 def read_campaign_files(path: Path, number: int) -> None:
     """Everything that is done with a campaign: its manifest, or its journal, is the file at `path`."""
     folder = path.parent
-    for name, content in campaign(folder).items():
+    for name, content in campaign().items():
         if name != path.name:
             (folder / name).write_bytes(content)
     read_manifest(folder / "manifest.json")
@@ -317,7 +330,7 @@ def suite() -> Path:
 
 
 @cache
-def campaign(_: object = None) -> dict[str, bytes]:
+def campaign() -> dict[str, bytes]:
     """The manifest and the journal of a campaign on that suite."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
@@ -631,6 +644,12 @@ READERS: dict[str, Reader] = {
     "baseline": Reader("baseline.json", read_any_baseline, JSON, lambda: [BASELINE], deep_json),
     "labels": Reader("labels.jsonl.gz", read_any_labels, JSON, kept_labels, deep_json),
     "open": Reader("open.json", read_any_open, JSON, open_forms, deep_json),
+    "edition": Reader("edition.toml", read_any_edition, TEXT, lambda: [EDITION], recipes),
+    "overrides": Reader("overrides.toml", read_any_edition, TEXT, lambda: [OVERRIDES], recipes),
+    "finding": Reader("finding.json", read_any_finding, JSON, findings, deep_json),
+    "hunt": Reader("hunt.jsonl", read_any_hunt, LINES, rounds, deep_json),
+    "bounds": Reader("bounds.npz", read_any_bounds, (change_bytes,), bounds, named_archives),
+    "repair": Reader("left.json", read_any_repair, JSON, repairs, deep_json),
     "published": Reader("results.csv", read_any_published, TEXT, lambda: [PUBLISHED]),
     "instances": Reader("instances.csv", read_any_instances, TEXT, instance_tables),
     "records": Reader("people.csv", read_any_records, TEXT, lambda: TABLES),

@@ -18,6 +18,8 @@ from dokimos.api.suites import check_proofs
 from dokimos.laws.domain.definition import load_domain
 from dokimos.laws.engine.pools import data_of
 from dokimos.laws.models.lookup import load_model
+from dokimos.laws.repair.kept_repairs import KeptRepairs
+from dokimos.laws.repair.repair import RepairSteps
 
 DOMAIN = """\
 from dokimos.laws import integer, real
@@ -125,6 +127,20 @@ def read_any_trees(path: Path, number: int) -> None:
     except ValueError as error:  # which tests of laws count as a failure of the model
         if "decision" not in str(error):
             raise
+
+
+def read_any_repair(path: Path, number: int) -> None:
+    """What a repair has left, which goes on with it."""
+    KeptRepairs(path, "key").steps(1)
+
+
+def repairs() -> list[bytes]:
+    """What a repair leaves after the steps of two trainings."""
+    with tempfile.TemporaryDirectory() as name:
+        kept = KeptRepairs(Path(name, "left.json"), "key")
+        for seed in (1, 2):
+            kept.keep(seed, RepairSteps(content=b"a network"))
+        return [Path(name, "left.json").read_bytes()]
 
 
 def read_any_proof(path: Path, number: int) -> None:

@@ -2,8 +2,9 @@
 
 Reads COUNT mutants for each of the readers and each of the SEEDS, or for the seed "named" the inputs that
 have a name, from number FIRST on; each with 5 s of CPU time and 2 GB more memory than the process had.
-Writes "at CASE" before each, and after it what went wrong, if anything did, as JSON. What exceeds a limit
-ends the process.
+Writes "at CASE" before each, and after it what went wrong, if anything did, as JSON. A reader that writes
+to standard output, or where standard error is a file to that, is a fault, too. What exceeds a limit ends
+the process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import itertools
 import json
 import logging
+import os
 import random
 import resource
 import shutil
@@ -92,6 +94,12 @@ def cpu_now() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def printed() -> int:
+    """How much is in the file that standard error, and in this process all of standard output, goes to."""
+    sys.stderr.flush()
+    return os.fstat(2).st_size
+
+
 def try_out(case: Case, folder: Path) -> str | None:
     """What a reader does that it should not, with one file; None where it does nothing of the kind."""
     path = folder / case.reader.filename
@@ -120,11 +128,14 @@ def main(names: list[str], seeds: list[str], count: int, first: int) -> None:
         for case in cases(names, seeds, count, first):
             said.write(f"at {case.title}\n")
             said.flush()
+            quiet = printed()
             limit(resource.RLIMIT_CPU, int(cpu_now()) + 1 + CPU_SECONDS)
             limit(resource.RLIMIT_AS, memory_now() + MEMORY_BYTES)
             folder = Path(tempfile.mkdtemp(prefix="dokimos-fuzz-"))
             try:
                 problem = try_out(case, folder)
+                if printed() != quiet:
+                    problem = f"it prints; {problem}"
             finally:
                 limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
                 limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)

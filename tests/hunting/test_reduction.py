@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.settings import RunSettings
 from dokimos.checker.check import check
+from dokimos.core.errors import InvalidProof
 from dokimos.hunting.asking import Wrong
 from dokimos.hunting.file_graph import FileGraph, NoChange, read_graph
 from dokimos.hunting.moves import PASSES
 from dokimos.hunting.proven_draws import RANDOM
 from dokimos.hunting.reduction import Reducer, ReductionStep, cause_of, nudged, oddities
-from dokimos.hunting.specimen import Specimen, digits_of
-from dokimos.hunting.write_up import wrong_of
+from dokimos.hunting.specimen import LabelProver, Specimen, digits_of
+from dokimos.hunting.write_up import reduce_one, wrong_of
 from dokimos.judging.verdicts import Verdict
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.answers import Answer
-from dokimos.suites.instance import LabelledInstance
+from dokimos.suites.instance import LabelledInstance, Semantics
 from dokimos.suites.vnnlib.model import Linear, Property
 from dokimos.suites.vnnlib.reader import read_vnnlib
+from tests.checker.statements import base_statements
 from tests.hunting.in_process import InProcess
 from tests.hunting.specimens import PROVER, asking, dilated, hinge, random_graph
 
@@ -184,6 +189,30 @@ def test_the_threshold_of_a_proof_follows_too() -> None:
         labelled = PROVER.proven(followed)
         assert labelled is not None and labelled.truth is not None
         check(labelled.instance, labelled.truth)
+
+
+def test_what_cannot_be_made_smaller_keeps_a_proof_that_the_search_does_not_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LabelProver, "proven", lambda *_: None)
+    monkeypatch.setattr(LabelProver, "variants", lambda *_: ())
+    found = (each for each in base_statements("rewritten") if each.truth.claim(Semantics.REAL).margin)
+    statement, asker = next(found), InProcess("swapped-words")
+    monkeypatch.setattr(asker, "open", nullcontext)
+    monkeypatch.setattr("dokimos.hunting.write_up.Asker", lambda *_: asker)
+    monkeypatch.setattr("dokimos.hunting.write_up.ask_by_itself", lambda *_: "")
+
+    def reduced() -> LabelledInstance:
+        instance, truth = statement.instance, statement.truth
+        how = {"folder": tmp_path, "settings": RunSettings(), "most_seconds": 0.0}
+        return reduce_one(instance, truth, asker.verifier, **how).labelled
+
+    kept = reduced()
+    assert kept.truth is not None and kept.truth.certificate == statement.truth.certificate
+    assert kept.truth.network_sha256 == kept.instance.network_sha256
+    monkeypatch.setattr(Reducer, "run", lambda _, specimen: replace(specimen))
+    with pytest.raises(InvalidProof, match="not found a second time"):
+        reduced()
 
 
 def test_the_node_whose_bounds_are_wrong_is_a_cause() -> None:

@@ -21,7 +21,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.core.parallel import default_jobs
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.core.readable import Brief, did_you_mean, printable
+from dokimos.core.readable import Brief, did_you_mean, markdown_text, printable
 from dokimos.core.records import Table
 from dokimos.core.tables import TableRows
 from dokimos.judging.checked_entry import check_entry
@@ -275,7 +275,8 @@ def tool_card(tool: EditionTool, verifier: Verifier) -> str:
         "limitations": verifier.limitations or "none stated",
         "address": tool.address or "not stated",
     }
-    lines = [f"# {tool.name}", "", *(f"- **{name}**: {said}" for name, said in facts.items()), ""]
+    lines = [f"- **{name}**: {markdown_text(said)}" for name, said in facts.items()]
+    lines = [f"# {markdown_text(tool.name)}", "", *lines, ""]
     return "\n".join(lines)
 
 

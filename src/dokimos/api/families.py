@@ -25,7 +25,7 @@ from dokimos.constructions.recipes import (
     shipped_recipe,
     valid_seed,
 )
-from dokimos.core.errors import InputError
+from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief, unknown_name
@@ -312,12 +312,17 @@ def hide(
 
 @dataclass(frozen=True)
 class SoundnessRow:
-    """The result of one setting of SoundnessBench."""
+    """The result of one setting of SoundnessBench.
+
+    `proven` counts counterexamples that are proven, and with locks their bases, which are proven robust;
+    `hidden` those that the filter of the tier `trained` has not found. `reason` says why none is planted.
+    """
 
     name: str
     planted: int
     proven: int
-    hidden: int
+    hidden: int | None
+    reason: str = ""
 
 
 def hide_soundness(
@@ -327,25 +332,29 @@ def hide_soundness(
     only: Sequence[str] = (),
     progress: ProgressCallback[None] = ignore,
 ) -> tuple[SoundnessRow, ...]:
-    """Train the settings of SoundnessBench, each into its own folder in `out`: `dokimos hide --soundness`.
+    """Make the settings of SoundnessBench, each in its own folder in `out`: `dokimos hide --soundness`.
 
-    `only` names the settings to train (default: all 26). Settings that are done already are not trained
-    again.
+    `only` names the settings to make (default: all 26, or with the tier `lock` the 24 without the
+    transformer). Settings that are done already are not made again.
 
     >>> dokimos.hide_soundness(out="soundness", only=["cnn9"])
     Traceback (most recent call last):
     dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
     """
-    known = soundness_settings(settings or HideSettings(tier="trained"))
+    known = soundness_settings(settings or HideSettings())
     for name in only:
         if name not in known:
             raise unknown_name("setting", name, known)
     rows = []
     for name in [each for each in known if not only or each in only]:
-        made = hide(known[name], out=Path(out) / name, progress=progress)
+        try:
+            made = hide(known[name], out=Path(out) / name, progress=progress)
+        except ConstructionFailed as failed:
+            rows.append(SoundnessRow(name, 0, 0, None, str(failed)))
+            continue
         report = made.report or _kept_report(made.suite)
-        planted, proven, hidden = (int(report[key]) for key in ("planted", "proven", "hidden"))
-        rows.append(SoundnessRow(name, planted, proven, hidden))
+        proven = sum(each.get("base_proven", each.get("proven")) for each in report["points"])
+        rows.append(SoundnessRow(name, report["planted"], proven, report.get("hidden")))
     return tuple(rows)
 
 

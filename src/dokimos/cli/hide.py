@@ -82,7 +82,7 @@ def hide(
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
     ] = None,
     soundness: Annotated[
-        bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench, and show a table.")
+        bool, typer.Option("--soundness", help="Make the settings of SoundnessBench, and show a table.")
     ] = False,
     only: Annotated[
         str, typer.Option(help="With --soundness: only these settings, separated by commas.")
@@ -150,7 +150,8 @@ def hide(
             settings_done = []
             for one in dokimos.hide_soundness(out=out, settings=settings, only=listed(only), progress=show):
                 settings_done.append(one)
-                said.line(f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven")
+                what = "locked" if one.hidden is None else f"planted, {one.hidden} hidden"
+                said.line(f"{one.name}: {one.reason or f'{one.planted} {what}, {one.proven} proven'}")
             said.table("settings", settings_done)
             return
         made = dokimos.hide(out=out, settings=settings, progress=show)

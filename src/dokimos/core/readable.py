@@ -117,6 +117,13 @@ def markdown_code(text: str) -> str:
     return f"{fence}{space}{words}{space}{fence}"
 
 
+def markdown_lines(text: str) -> list[str]:
+    """`text` as lines of code in Markdown, which it cannot end."""
+    words = printable(text.rstrip())
+    fence = "`" * max(3, max(map(len, re.findall("`+", words)), default=0) + 1)
+    return [fence, words, fence]
+
+
 def _quotient(value: Fraction, digits: int, rounding: str) -> tuple[Decimal, bool]:
     """`value` in `digits` digits, and whether that is exact (decimal's division is correctly rounded)."""
     context = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])

@@ -168,9 +168,21 @@ def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | st
     except UnreadableFile:
         raise
     except Exception as problem:  # zipfile may raise anything, including zlib's errors
-        raise UnreadableFile(
-            file, f"is not an .npz file of plain arrays ({_in_a_line(problem)})."
-        ) from None
+        raise _no_archive(file, problem) from None
+
+
+def all_arrays(content: bytes, *, file: Path | str) -> dict[str, NDArray[Any]]:
+    """Read every array of an .npz file, by name. Raises UnreadableFile."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+    except Exception as problem:
+        raise _no_archive(file, problem) from None
+    return dict(zip(names, arrays_in(content, [[name] for name in names], file=file), strict=True))
+
+
+def _no_archive(file: Path | str, problem: Exception) -> UnreadableFile:
+    return UnreadableFile(file, f"is not an .npz file of plain arrays ({_in_a_line(problem)}).")
 
 
 def _array(content: bytes) -> NDArray[Any]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import append_line, write_whole
 from dokimos.core.readable import size_in_words
+from dokimos.core.typed_values import convert
 from dokimos.hunting.asking import Wrong
 from dokimos.hunting.proven_draws import Bandit, DrawKind, Harvest, draw, kinds
 from dokimos.hunting.reduction import tool_name
@@ -44,7 +45,7 @@ from dokimos.hunting.write_up import (
 )
 from dokimos.judging.verdicts import Verdict
 from dokimos.suites.answers import Answer
-from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.entry import SuiteEntry, read_content, read_text
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Label, LabelledInstance
 from dokimos.suites.suite_files import files_of, store_files, write_index
@@ -133,6 +134,18 @@ class _Met:
         return f"{tool_name(self.record.verifier)} {self.wrong.in_words} {shape}"
 
 
+class _Round(TypedDict):
+    """What a line of the journal has at least."""
+
+    seconds: float
+    cpu_seconds: float
+    crashes: int
+    alike: dict[str, int]
+    kinds: dict[str, dict[str, float]]
+    times: dict[str, list[float]]
+    slow: list[str]
+
+
 class Hunt:
     """One hunt in one folder. `given` are networks of the user to mutate."""
 
@@ -179,17 +192,17 @@ class Hunt:
     def _read(self) -> None:
         path = self._out / _JOURNAL
         if path.exists():
-            lines = path.read_bytes().splitlines(keepends=True)
+            lines = read_content(path).splitlines(keepends=True)
             for number, line in enumerate(lines):
                 try:
-                    self._count(json.loads(line))
-                except (ValueError, KeyError, TypeError) as error:
+                    document = strict_json.parse(line, file=f"line {number + 1}")
+                    convert(document, _Round, file=f"line {number + 1}", what="a round of a hunt")
+                    self._count(document)
+                except (UnreadableFile, TypeError) as error:
                     if number == len(lines) - 1 and not line.endswith(b"\n"):
                         write_whole(path, b"".join(lines[:-1]), what="the journal of the hunt")
                         break
-                    raise UnreadableFile(
-                        path, f"line {number + 1} is no round of a hunt: {error}"
-                    ) from error
+                    raise UnreadableFile(path, f"no round of a hunt: {error}") from error
         self.state.findings += map(_read_finding, _forms(self._out))
 
     def _count(self, line: Mapping[str, Any]) -> None:
@@ -444,12 +457,9 @@ class Hunt:
 
 def read_known(path: Path) -> list[str]:
     """Causes that are known: those in the folder of a hunt, or one a line in a file."""
-    try:
-        if path.is_dir():
-            return [_read_finding(form).cause.key for form in _forms(path)]
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(path, "is neither a file of known causes nor the folder of a hunt.") from error
+    if path.is_dir():
+        return [_read_finding(form).cause.key for form in _forms(path)]
+    lines = read_text(path).splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -458,7 +468,7 @@ def _forms(folder: Path) -> list[Path]:
 
 
 def _read_finding(path: Path) -> FindingForm:
-    return strict_json.read(path.read_bytes(), FindingForm, file=path, what="a finding")
+    return strict_json.read(read_content(path), FindingForm, file=path, what="a finding")
 
 
 def _tells(record: RunRecord, labelled: LabelledInstance) -> bool:

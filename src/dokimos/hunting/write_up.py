@@ -20,9 +20,9 @@ from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
-from dokimos.core.errors import DokimosError, InputError
+from dokimos.core.errors import DokimosError, InputError, InvalidProof
 from dokimos.core.files import write_whole
-from dokimos.core.readable import exact_number, printable
+from dokimos.core.readable import exact_number, markdown_lines, markdown_text
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import accepted_truth, proven_truth
 from dokimos.hunting.asking import Asker, Wrong, crash_key, judged, replays_of
@@ -217,29 +217,24 @@ def formula_of(specimen: Specimen) -> str:
 def issue_text(reduced: Reduced) -> str:
     """A report for the tool's makers, ready to paste."""
     cause, specimen = reduced.cause, reduced.specimen
-    tool = f"{cause.tool} {reduced.cold.verifier_version}"
-    lines = [f"# {_title(reduced)}", ""]
+    tool = markdown_text(f"{cause.tool} {reduced.cold.verifier_version}")
+    lines = [f"# {markdown_text(_title(reduced))}", ""]
     lines += [f"{tool}, Python {platform.python_version()}, {platform.system()} {platform.machine()}.", ""]
     lines += ["## What it says", "", _what_it_says(reduced), ""]
     lines += ["## What is true, and why", "", *_what_is_true(reduced), ""]
     if text := formula_of(specimen):
-        lines += ["The network:", "", "```", text.rstrip(), "```", ""]
-    lines += ["The property:", "", "```", specimen.property_text.rstrip(), "```", ""]
+        lines += ["The network:", "", *markdown_lines(text), ""]
+    lines += ["The property:", "", *markdown_lines(specimen.property_text), ""]
     lines += ["## How to reproduce", ""]
     lines += [
         f"With `{NETWORK}` and `{PROPERTY}` beside it, run `python {QUERY}` where {tool} is installed."
     ]
     if reduced.own_answer:
-        lines += ["It prints:", "", "```", printable_lines(reduced.own_answer), "```"]
+        lines += ["It prints:", "", *markdown_lines(reduced.own_answer.strip())]
     if cause.needed:
-        needed = "; ".join(cause.needed)
+        needed = markdown_text("; ".join(cause.needed))
         lines += ["", f"The answer is right as soon as one of these is made neutral: {needed}."]
     return "\n".join(lines) + "\n"
-
-
-def printable_lines(text: str) -> str:
-    """Text of a tool, without control characters and fences."""
-    return "\n".join(printable(line).replace("```", "'''") for line in text.strip().splitlines())
 
 
 def _title(reduced: Reduced) -> str:
@@ -263,8 +258,9 @@ def _what_it_says(reduced: Reduced) -> str:
     if reduced.cause.attack_off:
         said += ", with its own attack switched off"
     if cold.detail and not cold.answer.decides:
-        said += f":\n\n```\n{printable_lines(cold.detail)}\n```"
-    return f"{said}." + (f" By the bounds that it wrote, {reduced.excluded}." if reduced.excluded else "")
+        return "\n".join([f"{said}:", "", *markdown_lines(cold.detail.strip())])
+    bounds = f" By the bounds that it wrote, {markdown_text(reduced.excluded)}." if reduced.excluded else ""
+    return f"{said}.{bounds}"
 
 
 def _what_is_true(reduced: Reduced) -> list[str]:
@@ -371,7 +367,8 @@ def reduce_one(
         least = Fraction(0) if wrong.crash else min(LEAST_MARGIN, margin_of(truth))
         prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
         small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
-        labelled = _proven_again(small.instance, prover.proven(small), wrong)
+        known = LabelledInstance(small.instance, truth) if small is specimen else prover.proven(small)
+        labelled = LabelledInstance(small.instance, None) if wrong.crash else _proven_again(known)
         excluded = asker.excluded(labelled, asker.ask(labelled))
         cause = cause_of(small, wrong, asker, prover, least, node=excluded.operator if excluded else "")
         cpu_seconds, asked = asker.cpu_seconds, asker.asked
@@ -401,11 +398,9 @@ def reduce_one(
     return reduced
 
 
-def _proven_again(instance: Instance, labelled: LabelledInstance | None, wrong: Wrong) -> LabelledInstance:
-    """The label with its proof, which no runtime contradicts."""
-    if wrong.crash:
-        return LabelledInstance(instance, None)
-    assert labelled is not None and labelled.truth is not None
-    truth = labelled.truth
-    accepted_truth(instance, truth.certificate, truth.label, truth.witness)
-    return labelled
+def _proven_again(found: LabelledInstance | None) -> LabelledInstance:
+    """The label with its proof, which no runtime contradicts. Raises InvalidProof if there is none."""
+    if found is None or found.truth is None:
+        raise InvalidProof("the proof of the smallest instance is not found a second time; try again")
+    was = found.truth
+    return replace(found, truth=accepted_truth(found.instance, was.certificate, was.label, was.witness))

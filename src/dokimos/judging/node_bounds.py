@@ -10,9 +10,7 @@ leave the interval by more than rounding can explain.
 
 from __future__ import annotations
 
-import io
 import logging
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
 from dokimos.core.paths import read_regular
 from dokimos.core.readable import printable
-from dokimos.core.tables import most_unfolded
+from dokimos.core.tables import all_arrays
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Rounded
 from dokimos.networks.semantics.rounding import own_format, rounding_bounds
@@ -62,12 +60,8 @@ def read_bounds(path: Path) -> dict[str, Ends]:
     """The intervals in a file, by tensor, flat. Raises UnreadableFile if it is not such a file."""
     try:
         content = read_regular(path, most_bytes=MOST_BYTES)
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > most_unfolded(len(content)):
-                raise UnreadableFile(path, "it decompresses to far more than its size.")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return _paired({name: arrays[name] for name in arrays.files}, path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        return _paired(all_arrays(content, file=path), path)
+    except (OSError, ValueError) as error:
         raise UnreadableFile(path, f"it holds no bounds of tensors in .npz form ({error}).") from None
 
 

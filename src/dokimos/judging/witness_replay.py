@@ -18,7 +18,7 @@ from dokimos.core.inputs import uncompressed
 from dokimos.engine.runtimes.sessions import (
     NO_RUNTIME,
     Replayer,
-    expect_one_file,
+    load_session,
     nearest_float,
     nearest_point,
 )
@@ -136,17 +136,8 @@ class Referee:
 
     @cached_property
     def _session(self) -> Any:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = _FATAL
-        content = uncompressed(self._network_file, file=f"the network of {self._name}")
-        expect_one_file(content, f"the network of {self._name}")
-        try:
-            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as problem:  # onnxruntime's errors share no base class of their own
-            raise self._failure("onnxruntime cannot load it", problem) from None
+        name = f"the network of {self._name}"
+        session = load_session(uncompressed(self._network_file, file=name), name, optimised=True)
         if len(session.get_inputs()) != 1:
             raise self._failure("it has several inputs", None)
         return session

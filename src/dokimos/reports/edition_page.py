@@ -219,7 +219,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(mark, mark) for mark in text)
+    return "".join(_LATEX.get(mark, mark) for mark in printable(" ".join(text.split())))
 
 
 # Figures: cactus plots, and scatter plots of the two best tools

@@ -121,7 +121,7 @@ class Finding:
     remedy: str = ""
 
 
-_PROGRAM = '''"""Asks {name} about the two files beside this one, by its own command line."""
+_PROGRAM = '''"""Asks the tool about the two files beside this one, by its own command line."""
 
 import subprocess
 import sys
@@ -369,7 +369,7 @@ class Verifier(ABC):
         if invocation.files:
             return None
         words = ", ".join(repr(word.replace(f"{folder}{os.sep}", "")) for word in invocation.command[1:])
-        return _PROGRAM.format(name=self.name, words=words, result=query.result.name)
+        return _PROGRAM.format(words=words, result=query.result.name)
 
     def accepts(self, exit_code: int) -> bool:
         """Whether an answer may be read after this exit code."""

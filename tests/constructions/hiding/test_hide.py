@@ -25,7 +25,7 @@ from dokimos.constructions.hiding.trained_tier import FILTER_ATTACKS, train
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import ModelBuilder
-from dokimos.suites.folder import HIDE_REPORT
+from dokimos.suites.folder import HIDE_REPORT, read_suite
 
 TINY = HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.04)
 
@@ -210,8 +210,19 @@ def test_the_recipe_of_the_paper_trains(tmp_path: Path) -> None:
 
 
 def test_there_are_26_settings_and_the_filter_of_the_paper() -> None:
-    assert len(soundness_settings(TINY)) == 26
+    assert len(soundness_settings(replace(TINY, tier="trained"))) == 26
+    assert len(soundness_settings(replace(TINY, tier="lock"))) == 24  # the transformer has no lock tier
     assert ("pgd", 1000, 5000) in FILTER_ATTACKS["paper"]
+
+
+def test_a_setting_of_soundness_bench_is_made_with_locks(tmp_path: Path) -> None:
+    settings = HideSettings(points=2, scale=0.05)
+    (row,) = dokimos.hide_soundness(settings, out=tmp_path, only=["mlp4-10-0.5"])
+    assert (row.planted, row.proven, row.hidden) == (2, 2, None)
+    labels = [e.read_truth().label.value for e in read_suite(tmp_path / row.name).entries]
+    assert sorted(labels) == 2 * ["sat"] + 4 * ["unsat"]
+    with pytest.raises(InputError, match="vit"):
+        dokimos.hide_soundness(settings, out=tmp_path, only=["vit-1x5x5-0.2"])
 
 
 @pytest.mark.parametrize(

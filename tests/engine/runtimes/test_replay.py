@@ -19,6 +19,18 @@ def points_for(model: onnx.ModelProto, count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-2, 2, size=(count, size)).astype(np.float32)
 
 
+def test_what_onnxruntime_cannot_load_is_refused_and_prints_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    model = dense()
+    model.graph.node[0].op_type = "Nope"
+    content = model.SerializeToString().replace(b"Nope", b"N\xffpe")  # which its message repeats
+    for optimised in (False, True):
+        with pytest.raises(UnreadableFile, match="onnxruntime cannot load it"):
+            load_session(content, "a network", optimised=optimised)
+    assert capfd.readouterr() == ("", "")
+
+
 def one_by_one(model: onnx.ModelProto, points: np.ndarray) -> np.ndarray:
     """What onnxruntime itself says, one run for each point."""
     options = onnxruntime.SessionOptions()

@@ -206,12 +206,13 @@ _SOUNDNESS = {
 
 
 def soundness_settings(options: HideSettings) -> dict[str, HideSettings]:
-    """All 26 by name, with their other settings taken from `options`."""
+    """All 26 by name, with other settings taken from `options`; as locks, all but the transformer's."""
     return {
         f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}": replace(
-            options, tier="trained", architecture=architecture, input_shape=shape, epsilon=epsilon
+            options, architecture=architecture, input_shape=shape, epsilon=epsilon
         )
         for architecture, variants in _SOUNDNESS.items()
+        if options.tier == "trained" or architecture != "vit"
         for epsilon, shape in variants
     }
 

@@ -353,7 +353,9 @@ def _rows(points: Sequence[Any]) -> Tensor:
 
 #: First the points alone are learned, then their boxes grow to full size: in so many steps, or more slowly
 #: where that does not end well; and at full size a few more steps may be needed.
-PLAIN_STEPS, GROWING_STEPS, LAST_STEPS = 100, (600, 2500), 400
+PLAIN_STEPS, LAST_STEPS = 100, 400
+#: How slowly boxes grow, and by what the first weights are multiplied: deep networks begin with less.
+ATTEMPTS = ((600, 1.0), (2500, 1.0), (1000, 0.5))
 #: The boxes of training are this much larger than those of the points.
 SPARE = 1.05
 #: If the padding of average pools is counted by mistake, the lead is at least this many times larger.
@@ -379,8 +381,10 @@ def certified_base(
             "architecture, or the `tier` trained."
         )
     with one_thread():
-        for growing in GROWING_STEPS:
-            weights, proven = train_certified(graph, points, growing=growing, progress=progress)
+        for growing, first in ATTEMPTS:
+            weights, proven = train_certified(
+                graph, points, growing=growing, first=first, progress=progress
+            )
             if proven == len(points):
                 break
         else:
@@ -400,7 +404,12 @@ def certified_base(
 
 
 def train_certified(
-    graph: Network, points: Sequence[PlantedPoint], *, growing: int, progress: Callable[[int, int], None]
+    graph: Network,
+    points: Sequence[PlantedPoint],
+    *,
+    growing: int,
+    first: float = 1.0,
+    progress: Callable[[int, int], None],
 ) -> tuple[dict[str, Tensor], int]:
     """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
 
@@ -408,6 +417,9 @@ def train_certified(
     network with padded average pools leads by more where padding is counted.
     """
     weights = trainable(graph)
+    with torch.no_grad():
+        for weight in weights.values():
+            weight *= first
     optimiser = Adam(weights.values(), rate=1e-3)
     centres = torch.tensor([[float(x) for x in p.centre] for p in points])
     labels = torch.tensor([p.label for p in points])

@@ -356,14 +356,12 @@ def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     if len(content) < _SMALL_FILE:
         _limit_memory()
         options.add_session_config_entry("session.use_env_allocators", "1")
+    # Without the fallback to the same provider, which prints what failed on standard output.
+    how = {"providers": ["CPUExecutionProvider"], "enable_fallback": 0}
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(content, options, **how)
         live = live_part(content)
-        return (
-            session
-            if live is None
-            else onnxruntime.InferenceSession(live, options, providers=["CPUExecutionProvider"])
-        )
+        return session if live is None else onnxruntime.InferenceSession(live, options, **how)
     except Exception as problem:  # onnxruntime's errors share no base class of their own
         raise UnreadableFile(name, f"onnxruntime cannot load it: {reason_of(problem)}.") from None
 
