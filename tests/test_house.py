@@ -171,7 +171,7 @@ ADDED = {
     "float types of 16 bits": 140,
     "what an audit found in files, kept for the next call": 65,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
-    "exact products by integers in float64, what is missing said before much is loaded": 241,
+    "exact products by integers in float64, what is missing said before much is loaded": 246,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
