@@ -175,11 +175,13 @@ ADDED = {
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
-WITHOUT = 54_749
+WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
     "modules": (0, 434),
     "import lines in percent": (0, 10.2),
+    "modules": (0, 418),
+    "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),
     "lines of a module (median)": (90, 200),

@@ -24,7 +24,7 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.adapters.built_in import Scripted
-from dokimos.verifiers.adapters.marabou import Marabou
+from dokimos.verifiers.adapters.pinned import Marabou
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.script_guard import why_not_isolated
 from tests.scripting import StubInstance, at_least, following, instance, script, with_settings

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from dokimos.constructions.robustness import ball, first_class_loses
+from dokimos.constructions.draft import ball, first_class_loses
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Instance
 from dokimos.suites.vnnlib.writer import write_vnnlib1

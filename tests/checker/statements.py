@@ -13,9 +13,8 @@ import onnx
 
 from dokimos.checker import CERTIFICATES, prove
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.draft import Draft, disguise_drafts
+from dokimos.constructions.draft import Draft, ball, disguise_drafts, first_class_loses
 from dokimos.constructions.families.ops import cuts
-from dokimos.constructions.robustness import ball, first_class_loses
 from dokimos.engine.direct import by_intervals
 from dokimos.engine.linear import LinearSearch
 from dokimos.engine.outcome import SearchEffort

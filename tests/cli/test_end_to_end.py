@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.verifiers.adapters.marabou import Marabou
+from dokimos.verifiers.adapters.pinned import Marabou
 from tests.cli.conftest import Dokimos
 
 INSTALLED = Marabou().version() is not None

@@ -173,7 +173,7 @@ def test_closed_and_full_streams(redirected: str, code: int, said: str) -> None:
 
 def test_a_closed_output_is_not_taken_by_the_next_file(tmp_path: Path) -> None:
     script = (
-        "from dokimos.cli.streams import prepare; prepare(); "
+        "from dokimos.cli import prepare; prepare(); "
         f"f = open({str(tmp_path / 'journal')!r}, 'w'); print('lost'); import os; os.write(1, b'lost')"
     )
     done = subprocess.run(

@@ -11,14 +11,15 @@ import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Construction, Draft, Unusable
-from dokimos.constructions.draft import knob, knobs_of
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
     ball,
     ceil_div,
     first_class_loses,
     float32_above,
     float32_below,
     inward,
+    knob,
+    knobs_of,
     split_evenly,
     uniform_points,
     violations,

@@ -13,9 +13,9 @@ from onnx import numpy_helper
 
 from dokimos.checker.check import prove
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.draft import ball
 from dokimos.constructions.locked_networks import VIOLATING_SHARE, lock_branch, shape_of
 from dokimos.constructions.parity_gate import draw_lock
-from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate

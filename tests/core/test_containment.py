@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.paths import contained
+from dokimos.core.files import contained
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from dokimos.core.errors import LargeFile, UnreadableFile
+from dokimos.core.files import reading_at_most
 from dokimos.core.inputs import uncompressed
-from dokimos.core.paths import reading_at_most
 
 
 @pytest.mark.parametrize("content", [b"", b"plain", b"x" * 2**22])

@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.files import reading_at_most
 from dokimos.core.inputs import ALLOWED
 from dokimos.core.parallel import each
-from dokimos.core.paths import reading_at_most
 
 
 def _double(number: int) -> int:

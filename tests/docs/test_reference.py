@@ -9,16 +9,16 @@ from pathlib import Path
 from dokimos import cli
 from dokimos.judging.verdicts import Verdict
 from dokimos.verifiers import catalogue
-from dokimos.verifiers.adapters import vnncomp_tool
+from dokimos.verifiers.adapters import own_tools
 from dokimos.verifiers.placed import PlacedVerifier
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
 #: Which variables these read does not stand in their text; `known_by_other_means` says which they are.
-INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/parallel.py"}
+INDIRECT = {"verifiers/placed.py", "verifiers/adapters/own_tools.py", "core/parallel.py"}
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
-    "core/one_core.py",
+    "core/progress.py",
     "core/parallel.py",
     "campaigns/settings.py",
     "laws/models/trial.py",
@@ -73,7 +73,7 @@ def variables_in(tree: ast.AST) -> tuple[set[str], int]:
 
 def known_by_other_means() -> set[str]:
     placed = {one.variable for _, one in catalogue.VERIFIERS.items() if isinstance(one, PlacedVerifier)}
-    return placed | {vnncomp_tool.CATEGORY_VARIABLE, "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
+    return placed | {own_tools.CATEGORY_VARIABLE, "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
 
 
 def test_the_page_of_environment_variables_is_complete_and_lists_nothing_else() -> None:

@@ -5,7 +5,7 @@ import pytest
 import z3
 
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
-from dokimos.constructions.robustness import float32_above
+from dokimos.constructions.draft import float32_above
 from dokimos.engine.direct import by_cases
 from dokimos.engine.layered_networks import forward, nearest_in_region, prove_positive
 from dokimos.engine.outcome import NoProof

@@ -14,7 +14,7 @@ from dokimos.checker.base import Problem
 from dokimos.checker.linear.lines import UNITS
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.robustness import ball, first_class_loses
+from dokimos.constructions.draft import ball, first_class_loses
 from dokimos.engine.branch_and_bound import _sides
 from dokimos.engine.fast_walk import CURVES, _bent_lines, _last_tangents
 from dokimos.engine.linear import LinearSearch

@@ -8,8 +8,7 @@ from pathlib import Path
 from dokimos.core.tables import TableRows
 from dokimos.reports.exports import report_tables, write_tables
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.cactus import Cactus
-from dokimos.reports.sections.families import Families
+from dokimos.reports.sections.families import Cactus, Families
 from dokimos.reports.sections.instances import campaign_rows
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import sample_judgements

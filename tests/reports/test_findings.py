@@ -4,8 +4,7 @@ import random
 
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import filled_sections
-from dokimos.reports.sections.cactus import CactusRows
-from dokimos.reports.sections.families import FamilyRows
+from dokimos.reports.sections.families import CactusRows, FamilyRows
 from dokimos.reports.sections.instances import CampaignRows
 from tests.reports.sample import sample_judgements
 

@@ -13,7 +13,7 @@ from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_vnnlib_file
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed
-from dokimos.verifiers.conversions import declared_network, in_vnnlib2
+from dokimos.verifiers.result_file import declared_network, in_vnnlib2
 from tests.verifiers.recording import SMALL, Question, ask, at_least
 
 QUESTION = Question(SMALL, at_least("8.0", inputs=2), wall_seconds=60, told_seconds=20)

@@ -13,7 +13,6 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Construction
 from dokimos.constructions.draft import Knob, knobs_of
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-from dokimos.constructions.hiding.labelled import hidden_suite
 from dokimos.constructions.hiding.plants import HideSettings as HideSettings
 from dokimos.constructions.hiding.plants import parse_shape as parse_shape
 from dokimos.constructions.hiding.plants import soundness_settings
@@ -29,7 +28,6 @@ from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief, unknown_name
-from dokimos.core.tables import table
 from dokimos.engine.attacks import ATTACKS
 from dokimos.judging.survivors import (
     AttackOutcome,
@@ -227,8 +225,6 @@ def attack(
     """
     if not 0 < budget_seconds < 1e6:
         raise InputError("The budget of an attack must be a positive number of seconds below a million.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"The seed must be a whole number of at least 0, not {seed!r}.")
     names = list(dict.fromkeys(attacks)) or sorted(ATTACKS)
     for name in names:
         ATTACKS[name]  # raises InputError, with the nearest name, if it does not exist
@@ -249,6 +245,8 @@ def attack(
     folder = None if out is None else Path(out)
     outcomes = attack_all(tasks, folder=folder, jobs=jobs, progress=report)
     if folder is not None:
+        from dokimos.core.tables import table
+
         columns = ("instance", "family", "label", "attack", "found", "seconds", "least_margin", "reason")
         rows = table("attacks", columns, (_cells(one) for one in outcomes))
         write_whole(folder / "attacks.csv", rows.csv(), what="the table of attacks")
@@ -306,6 +304,8 @@ def hide(
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
     """
+    from dokimos.constructions.hiding.labelled import hidden_suite
+
     suite, report = hidden_suite(settings or HideSettings(), Path(out), progress)
     return HiddenSuite(suite, report or {}, was_there=report is None)
 

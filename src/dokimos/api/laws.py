@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.paths import as_paths
+from dokimos.core.files import as_paths, expect_writable, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of

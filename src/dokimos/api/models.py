@@ -22,8 +22,7 @@ from dokimos.constructions.data.reference_networks import (
     find_architecture,
 )
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_new_or_empty, write_whole
-from dokimos.core.paths import as_paths
+from dokimos.core.files import as_paths, expect_new_or_empty, write_whole
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.engine.attacks.base import Budget

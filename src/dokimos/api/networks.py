@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dokimos.api.suites import SuiteSource, read_suite
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import contained
 from dokimos.core.parallel import default_jobs
-from dokimos.core.paths import contained
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.difficulty.components import EXTRAS as EXTRAS

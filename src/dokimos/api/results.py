@@ -13,10 +13,9 @@ from dokimos.api.suites import SuiteSource
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.files import as_paths, expect_writable, reading_at_most, write_whole
 from dokimos.core.inputs import MOST_BYTES
 from dokimos.core.parallel import default_jobs
-from dokimos.core.paths import as_paths, reading_at_most
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.difficulty.explain.explanation import explain_campaigns

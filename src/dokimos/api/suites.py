@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.files import home, write_whole
+from dokimos.core.files import as_paths, home, write_whole
 from dokimos.core.parallel import default_jobs, each
-from dokimos.core.paths import as_paths
 from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of

@@ -23,8 +23,7 @@ from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest,
 from dokimos.campaigns.plan import Agenda, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import only_one, sync_folder
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, only_one, sync_folder
 from dokimos.core.readable import Brief
 from dokimos.core.records import Table, record_of
 from dokimos.verifiers.base import Verifier

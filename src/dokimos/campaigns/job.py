@@ -15,16 +15,15 @@ from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained, read_regular
+from dokimos.core.files import contained, read_regular, write_whole
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.conversions import in_vnnlib1
 from dokimos.verifiers.execution.limits import Limits, Outcome, Room, Termination
 from dokimos.verifiers.execution.process import Cancel, run_limited
 from dokimos.verifiers.execution.warm_worker import WarmStart, WarmWorkers
+from dokimos.verifiers.result_file import in_vnnlib1
 from dokimos.verifiers.script_guard import allowed_environment, names_of, room_for
 
 #: A disk with less free space than this counts as full.

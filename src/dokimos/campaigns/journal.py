@@ -28,8 +28,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.files import sync_folder
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, sync_folder
 from dokimos.core.strict_json import MOST_BYTES
 from dokimos.core.typed_values import convert
 from dokimos.suites.answers import Answer

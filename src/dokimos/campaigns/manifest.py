@@ -19,8 +19,7 @@ from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.documents import Count, require_known_keys
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained, read_regular
+from dokimos.core.files import contained, read_regular, write_whole
 from dokimos.core.typed_values import convert
 from dokimos.suites.entry import read_content
 from dokimos.suites.folder import instances_table, read_suite_file

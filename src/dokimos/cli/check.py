@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import echo
 from dokimos.cli.options import DomainOption, Jobs, PluginProofs, suite_names
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import echo
 from dokimos.cli.options import Jobs
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from dokimos.api.editions import FoundLabels, ScoredEdition

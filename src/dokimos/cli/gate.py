@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import echo, in_options
 from dokimos.cli.options import (
     ConfigFile,
     Given,
@@ -17,7 +18,6 @@ from dokimos.cli.options import (
     verifier_names,
 )
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
     from dokimos.api.results import GateFinding

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli import echo
 from dokimos.cli.options import Jobs, PluginProofs, data_set_names, family_names, shipped_suite_names
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 # `dokimos generate`: instances whose label is proven
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dokimos.api.arguments import expect_campaigns, known_names
+from dokimos.cli import echo
 from dokimos.cli.options import Families, MovedSuites, rule_set_names
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 _SHIPPED = known_names("rule set", shipped=True)
 

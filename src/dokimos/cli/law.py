@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dokimos.cli import INTERRUPTED
+from dokimos.cli import INTERRUPTED, echo
 from dokimos.cli.options import DomainOption, Laws, NoCode
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from dokimos.api.law_proofs import RepairedModel

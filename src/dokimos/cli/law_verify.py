@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import echo, in_options
 from dokimos.cli.options import Constrained, DomainOption, Free, Laws, NoCode
-from dokimos.cli.streams import echo, in_options
 
 if TYPE_CHECKING:
     from dokimos.api.law_proofs import (

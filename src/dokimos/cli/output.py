@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dokimos.cli import INTERRUPTED
-from dokimos.cli.streams import echo, in_options
+from dokimos.cli import INTERRUPTED, echo, in_options
 from dokimos.core.readable import printable, printable_json
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import echo
 from dokimos.cli.options import (
     ConfigFile,
     Given,
@@ -20,7 +21,6 @@ from dokimos.cli.options import (
     verifier_names,
 )
 from dokimos.cli.output import Json, printout
-from dokimos.cli.streams import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

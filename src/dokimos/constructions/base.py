@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from dokimos.checker.base import CertificateKind
+from dokimos.checker.linear.cover import LEAF, pack
 from dokimos.checker.proofs.witness import EXACT_LATER
-from dokimos.constructions.draft import Draft, Origin, disguise_drafts, instance_of, make_knobs
+from dokimos.constructions.draft import (
+    Draft,
+    Origin,
+    disguise_drafts,
+    float32_below,
+    instance_of,
+    is_easily_found,
+    make_knobs,
+)
 from dokimos.constructions.locked_networks import LEAST_INPUTS, lock_draft, shape_of
-from dokimos.constructions.robustness import float32_below, is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
 from dokimos.engine.outcome import NoProof, SearchEffort, proven_truth, trusted_kinds, why_not_trusted
@@ -330,6 +338,15 @@ def _locked(
 def dyadic(value: float | Fraction, bits: int) -> Fraction:
     """The multiple of 2^-bits nearest to `value`."""
     return Fraction(round(Fraction(value) * 2**bits), 2**bits)
+
+
+def by_slopes(asked: Property, slopes: Sequence[float], tree: Sequence[int] = (LEAF,)) -> Certificate:
+    """The proof by one line below each ReLU, in order, given by its slope, on each leaf of a tree."""
+    own = np.rint(254 * np.array(slopes)).astype(np.uint8)
+    leaves = list(tree).count(LEAF)
+    lines = pack(own.tobytes() + bytes((leaves - 1) * len(own)))  # differences to the leaf before
+    question = {"tree": list(tree), "lines": lines}
+    return Certificate("linear", {"questions": [question] * len(asked.questions())})
 
 
 def by_search(

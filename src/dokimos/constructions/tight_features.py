@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.nonexpansive import root_above
 from dokimos.constructions.base import dyadic
-from dokimos.constructions.draft import Draft, siblings
-from dokimos.constructions.robustness import float32_below
+from dokimos.constructions.draft import Draft, float32_below, siblings
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Point, Property

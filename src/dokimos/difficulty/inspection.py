@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt, prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -41,10 +40,6 @@ from dokimos.suites.vnnlib.margins import (
     why_no_margin,
 )
 from dokimos.suites.vnnlib.model import Box, Property
-
-if TYPE_CHECKING:
-    from dokimos.engine.attacks.margin_pass import MarginValues
-
 
 # L_IBP: a sound lower bound of the margin by interval bound propagation
 
@@ -345,8 +340,6 @@ class Inspection:
     @cached_property
     def sampled(self) -> MarginValues:
         """The margins and gradients at the samples, case after case; 0 along inputs that a box fixes."""
-        from dokimos.engine.attacks.margin_pass import MarginPass, MarginValues
-
         self._require_memory()
         margins, gradients = [], []
         for form, box, points in zip(self.forms, self.boxes, self.points, strict=True):
@@ -367,8 +360,6 @@ class Inspection:
     @cached_property
     def sampled_cases(self) -> tuple[MarginValues, ...]:
         """What was sampled, separately for each case."""
-        from dokimos.engine.attacks.margin_pass import MarginValues
-
         ends = np.cumsum([len(points) for points in self.points])[:-1]
         apart = np.split(self.sampled.margins, ends), np.split(self.sampled.gradients, ends)
         return tuple(MarginValues(*case) for case in zip(*apart, strict=True))
@@ -418,8 +409,6 @@ class Inspection:
     @cached_property
     def crown(self) -> CrownBound | str:
         """L_CROWN over all cases, or why there is none."""
-        from dokimos.difficulty.inspection import crown_bound
-
         return crown_bound(
             self.network,
             self.forms,

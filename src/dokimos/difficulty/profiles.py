@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
-from dokimos.core.files import write_whole
+from dokimos.core.files import contained, write_whole
 from dokimos.core.parallel import each
-from dokimos.core.paths import contained
 from dokimos.core.plugins import packages_missing
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Inspection

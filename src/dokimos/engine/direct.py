@@ -13,7 +13,7 @@ from dokimos.engine.relu_relaxation import Path, Tree
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.model import Box, Conjunction, Linear, Property
+from dokimos.suites.vnnlib.model import Box, Conjunction, Linear
 
 #: Ends of all outputs on a box, infinite where nothing is known.
 Outputs = Callable[[Box], list[tuple[float, float]]]
@@ -61,15 +61,6 @@ def cut_in_halves(
 def by_intervals(tree: Sequence[int] = (LEAF,), *, questions: int = 1) -> Certificate:
     """The proof of each question by intervals on the pieces of its box."""
     return Certificate("linear", {"questions": [{"tree": list(tree), "own": True}] * questions})
-
-
-def by_slopes(asked: Property, slopes: Sequence[float], tree: Sequence[int] = (LEAF,)) -> Certificate:
-    """The proof by one line below each ReLU, in order, given by its slope, on each leaf of a tree."""
-    own = np.rint(254 * np.array(slopes)).astype(np.uint8)
-    leaves = list(tree).count(LEAF)
-    lines = pack(own.tobytes() + bytes((leaves - 1) * len(own)))  # differences to the leaf before
-    question = {"tree": list(tree), "lines": lines}
-    return Certificate("linear", {"questions": [question] * len(asked.questions())})
 
 
 def by_cases(trees: Sequence[Tree], sizes: Sequence[int]) -> Certificate:

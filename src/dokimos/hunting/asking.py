@@ -16,8 +16,7 @@ from dokimos.campaigns.journal import Journal, RunRecord, read_journal
 from dokimos.campaigns.plan import job_id
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import DokimosError
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.judging.judge import judge
 from dokimos.judging.node_bounds import Ends, ExcludedValue, first_excluded, read_bounds
 from dokimos.judging.verdicts import Judgement, Verdict

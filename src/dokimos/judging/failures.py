@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.core.readable import markdown_text, printable
 from dokimos.judging.gate import GateFindingKind, GateOutcome, run_key
 from dokimos.judging.judged_campaign import InstanceKey, JudgedCampaigns, reproduction

@@ -18,7 +18,7 @@ from dokimos.campaigns.job import proof_path
 from dokimos.campaigns.journal import RunRecord
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile, UnsupportedOp
-from dokimos.core.paths import contained
+from dokimos.core.files import contained
 from dokimos.engine.runtimes.cross_check import cross_check
 from dokimos.judging.checked_entry import fault
 from dokimos.judging.judge import SETTLED, is_ours, is_proven_for, judge, why_no_label

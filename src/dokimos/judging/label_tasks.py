@@ -12,8 +12,7 @@ from pathlib import Path
 
 from dokimos import __version__
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.core.strict_json import read, write
 from dokimos.judging import label_one
 from dokimos.judging.label_one import OpenForm, ProcessFinding, read_open_form

@@ -21,8 +21,8 @@ import onnx
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import read_regular
 from dokimos.core.inputs import uncompressed
-from dokimos.core.paths import read_regular
 from dokimos.core.readable import printable
 from dokimos.core.tables import all_arrays
 from dokimos.networks.reading.onnx_file import read_onnx

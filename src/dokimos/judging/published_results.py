@@ -39,7 +39,7 @@ from dokimos.campaigns.manifest import (
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.paths import contained, reading_at_most
+from dokimos.core.files import contained, reading_at_most
 from dokimos.core.readable import printable
 from dokimos.judging.rules import INPUT_TOLERANCE
 from dokimos.suites.answers import Answer, VerifierAnswer

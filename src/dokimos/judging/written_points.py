@@ -16,9 +16,8 @@ from typing import Any
 
 from dokimos.campaigns.job import bounds_path
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
-from dokimos.core.files import read_whole, write_whole
+from dokimos.core.files import contained, read_whole, write_whole
 from dokimos.core.inputs import uncompressed
-from dokimos.core.paths import contained
 from dokimos.judging.node_bounds import first_excluded, read_bounds
 from dokimos.judging.verdicts import Counterexample, Judgement, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, double, replay_witness

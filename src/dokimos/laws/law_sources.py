@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dokimos.core.errors import InputError
-from dokimos.core.paths import as_paths
+from dokimos.core.files import as_paths
 from dokimos.core.readable import did_you_mean
 from dokimos.laws.domain.data_frames import with_table
 from dokimos.laws.domain.definition import (

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dokimos.core.errors import MissingFile, UnreadableFile
+from dokimos.core.files import read_regular
 from dokimos.core.inputs import uncompressed
-from dokimos.core.paths import read_regular
 from dokimos.core.strict_json import parse
 from dokimos.core.typed_values import convert
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.paths import contained, read_regular
+from dokimos.core.files import contained, read_regular
 from dokimos.core.typed_values import convert
 from dokimos.suites.entry import SuiteEntry, TruthForm, read_form, read_text
 from dokimos.suites.folder import Suite
@@ -53,9 +53,9 @@ class ProfileSettings:
     def __post_init__(self) -> None:
         if self.samples < 2:
             raise InputError(f"`samples` is {self.samples}; it must be at least 2.")
-        for name, value in (("tau", self.tau), ("tau-slope", self.tau_slope), ("eta", self.eta)):
+        for name, value in (("`tau`", self.tau), ("`tau_slope`", self.tau_slope), ("`eta`", self.eta)):
             if not (math.isfinite(value) and value > 0):
-                raise InputError(f"--{name} is {value}; it must be a positive number.")
+                raise InputError(f"{name} is {value}; it must be a positive number.")
 
 
 @dataclass(frozen=True)

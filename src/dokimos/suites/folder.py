@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from dokimos.core import strict_json
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
-from dokimos.core.files import code_key, home, write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import code_key, contained, home, write_whole
 from dokimos.core.readable import Brief, did_you_mean, nearest_name, unknown_name
 from dokimos.core.records import Table, record_of
 from dokimos.suites import no_suite

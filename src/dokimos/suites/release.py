@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import expect_room, write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, expect_room, write_whole
 from dokimos.core.readable import printable_json
 from dokimos.core.tables import TableRows
 from dokimos.suites.card import CARD, Publication, suite_card

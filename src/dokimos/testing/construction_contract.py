@@ -16,8 +16,7 @@ from onnx import numpy_helper
 
 from dokimos.checker.check import check
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Knob, knobs_of
-from dokimos.constructions.robustness import SAMPLES, uniform_points, violations
+from dokimos.constructions.draft import SAMPLES, Knob, knobs_of, uniform_points, violations
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.engine.outcome import ALL_CERTIFICATES
 from dokimos.engine.runtimes.sessions import replay

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self, final
 
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
-from dokimos.core.files import write_whole
-from dokimos.core.paths import contained
+from dokimos.core.files import contained, write_whole
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.execution.limits import Outcome, Termination
 

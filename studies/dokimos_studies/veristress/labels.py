@@ -23,9 +23,10 @@ import numpy as np
 from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.lemmas.piecewise_linear import piecewise_linear
 from dokimos.checker.proofs.polynomials import enclosed, power_sum
+from dokimos.constructions.base import by_slopes
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import write_whole
-from dokimos.engine.direct import by_intervals, by_slopes
+from dokimos.engine.direct import by_intervals
 from dokimos.engine.label import find_label
 from dokimos.engine.outcome import NoProof, accepted_truth
 from dokimos.engine.polynomial_plans import plan_whole_box

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker.check import prove
-from dokimos.constructions.robustness import float32_above, float32_below
+from dokimos.constructions.draft import float32_above, float32_below
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker.check import prove
-from dokimos.constructions.robustness import float32_above, float32_below
+from dokimos.constructions.draft import float32_above, float32_below
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.suites.instance import Certificate, Label
 from tests.checker.small_networks import SmallPolynomial, grid

@@ -25,7 +25,7 @@ from dokimos.checker.proofs.nonexpansive import (
     linear_layer,
     root_above,
 )
-from dokimos.constructions.robustness import ball, first_class_loses
+from dokimos.constructions.draft import ball, first_class_loses
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -12,8 +12,8 @@ import dokimos.laws.examples.german_credit as german_credit
 from dokimos.constructions.data.catalogue import load_data, named_data, recover
 from dokimos.constructions.data.data_set import KNOWN, NONE, ball_ends, exact_box, parse_normalisation
 from dokimos.constructions.data.packages import NpmFile
+from dokimos.constructions.draft import class_loses, losing_class
 from dokimos.core.errors import InputError
-from dokimos.suites.vnnlib.margins import class_loses, losing_class
 from dokimos.suites.vnnlib.writer import write_vnnlib_file
 from tests.shared import SHARED
 

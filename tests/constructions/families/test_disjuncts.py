@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dokimos.checker import prove
+from dokimos.constructions.base import by_slopes
 from dokimos.core.errors import ConstructionFailed
-from dokimos.engine.direct import by_slopes
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.suites.instance import Instance, Label, LabelledInstance

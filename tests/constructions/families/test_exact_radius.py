@@ -8,9 +8,9 @@ import z3
 
 from dokimos.checker.check import check
 from dokimos.constructions.base import ATTEMPTS, Unusable
+from dokimos.constructions.draft import uniform_points
 from dokimos.constructions.families import exact_radius
 from dokimos.constructions.families.exact_radius import ExactRadius
-from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.relu_relaxation import Relaxation
 from dokimos.engine.runtimes.sessions import replay

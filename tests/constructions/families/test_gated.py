@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dokimos.constructions.draft import violations
 from dokimos.constructions.families.ops import caught, draw_range
 from dokimos.constructions.operators import VARIANTS
 from dokimos.constructions.operators.extremes import EXTREMES
 from dokimos.constructions.operators.sketch import HIDING, STEEPNESS, Gate, draw_gate
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.constructions.robustness import violations
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.attacks.gradients import PGD
 from dokimos.engine.runtimes.cross_check import require_agreement

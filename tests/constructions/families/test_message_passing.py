@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.constructions.families.message_passing import averaging, regular_graph
+from dokimos.constructions.families.residual import averaging, regular_graph
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dokimos.checker.check import prove
+from dokimos.constructions.draft import ball
 from dokimos.constructions.locked_networks import enlarged_question
 from dokimos.constructions.parity_gate import (
     LockShape,
@@ -18,7 +19,6 @@ from dokimos.constructions.parity_gate import (
     draw_lock,
     draw_system,
 )
-from dokimos.constructions.robustness import ball
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate

@@ -5,8 +5,8 @@ import onnx
 import pytest
 
 from dokimos.checker.check import check
+from dokimos.constructions.draft import uniform_points
 from dokimos.constructions.families.polynomial import Polynomial
-from dokimos.constructions.robustness import uniform_points
 from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.suites.instance import Label, LabelledInstance, Semantics

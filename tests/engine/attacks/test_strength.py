@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.robustness import ball, first_class_loses
+from dokimos.constructions.draft import ball, first_class_loses
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget, luby
 from dokimos.networks.chain import Chain, Layer

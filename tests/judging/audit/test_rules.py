@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.api.results import Audit
-from dokimos.core.paths import reading_at_most
+from dokimos.core.files import reading_at_most
 from dokimos.judging.audit import file_rules, lint
 from dokimos.judging.audit.file_rules import Remark
 from dokimos.judging.audit.instance_rules import ONE_SIDED, RUNTIME_DECIDES, TIME_NOT_NEEDED

@@ -8,9 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from dokimos.difficulty.explain.rows import Status
-from dokimos.reports.figures.curves import CactusSeries, cactus
+from dokimos.reports.figures.curves import CactusSeries, breaking, cactus, separation
 from dokimos.reports.figures.frame import NARROW, WIDE, Figure, Shape, Sheet, outline
-from dokimos.reports.figures.reason_figures import breaking, separation
 from dokimos.reports.render import drawing_style
 from tests.reports.explanation_sample import curve, separation_row
 

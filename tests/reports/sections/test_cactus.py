@@ -3,7 +3,7 @@ from __future__ import annotations
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.figures.curves import CactusSeries
 from dokimos.reports.findings import Findings
-from dokimos.reports.sections.cactus import Cactus
+from dokimos.reports.sections.families import Cactus
 from tests.reports.sample import judgement
 
 

@@ -9,7 +9,7 @@ from dokimos.judging.rules import Mark, Standing
 from dokimos.judging.verdicts import Judgement, Naming, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.page import render_page
-from dokimos.reports.sections.rule_scores import (
+from dokimos.reports.sections.published import (
     Rules,
     ScoringRows,
     disagreement_lines,

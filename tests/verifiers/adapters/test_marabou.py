@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.adapters.marabou import Marabou
+from dokimos.verifiers.adapters.pinned import Marabou
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.execution.limits import Limits
 from dokimos.verifiers.execution.process import run_limited

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.adapters.vibecheck import Vibecheck
+from dokimos.verifiers.adapters.pinned import Vibecheck
 from dokimos.verifiers.base import Query
 from dokimos.verifiers.execution.limits import Outcome, Termination
 

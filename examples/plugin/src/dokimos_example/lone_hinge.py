@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions import Construction
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.robustness import ball, ceil_div, first_class_loses, inward, random_point
+from dokimos.constructions.draft import Draft, ball, ceil_div, first_class_loses, inward, knob, random_point
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 

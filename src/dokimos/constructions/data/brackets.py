@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.data.data_set import Classifier, DataSet, Records, exact_box
+from dokimos.constructions.draft import class_loses
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.readable import unknown_name
 from dokimos.engine.attacks import ATTACKS
 from dokimos.engine.attacks.base import Budget
 from dokimos.engine.outcome import SearchEffort
 from dokimos.suites.instance import Certificate
-from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Property
 from dokimos.suites.vnnlib.writer import Version, vnnlib_version
 

@@ -25,6 +25,7 @@ from dokimos.constructions.data.data_set import (
     ball_ends,
     from_bytes,
 )
+from dokimos.constructions.draft import losing_class
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.core.plugins import packages_missing
@@ -32,7 +33,6 @@ from dokimos.core.readable import unknown_name
 from dokimos.core.tables import arrays_in
 from dokimos.networks.semantics.outward import Floats
 from dokimos.suites.entry import read_vnnlib_file
-from dokimos.suites.vnnlib.margins import losing_class
 
 # Picture files as arrays of pixels
 

@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 from dokimos.checker.base import LowerBound
 from dokimos.checker.proofs.attention import linear_bound, softmax_bound
 from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     dot,
     first_class_loses,
     float32_above,
     float32_below,
     inward,
+    knob,
     random_point,
+    siblings,
     split_evenly,
     towards,
     uniform_points,

@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     ceil_div,
     dot,
     first_class_loses,
     float32_below,
     inward,
+    knob,
     random_point,
+    siblings,
     split_evenly,
     towards,
 )

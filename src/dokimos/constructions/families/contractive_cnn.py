@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     first_class_loses,
     float32_above,
     float32_below,
     inward,
+    knob,
     random_point,
+    siblings,
     split_evenly,
     towards,
 )

@@ -10,14 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction
-from dokimos.constructions.draft import Draft, knob, rewritten, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     dot,
     float32_above,
     float32_below,
     inward,
+    knob,
     random_point,
+    rewritten,
+    siblings,
     split_evenly,
     towards,
     unsafe_where,

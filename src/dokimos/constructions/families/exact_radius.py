@@ -13,8 +13,7 @@ import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.robustness import ball, first_class_loses, float32_above, float32_below
+from dokimos.constructions.draft import Draft, ball, first_class_loses, float32_above, float32_below, knob
 from dokimos.engine.direct import by_cases
 from dokimos.engine.layered_networks import forward, nearest_in_region, prove_positive
 from dokimos.engine.outcome import NoProof

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.linear.cover import LEAF
-from dokimos.constructions.base import Construction, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.robustness import (
+from dokimos.constructions.base import Construction, by_slopes, dyadic
+from dokimos.constructions.draft import (
     BOUND_BITS,
+    Draft,
     ball,
     dot,
     first_class_loses,
     inward,
+    knob,
     random_point,
     split_evenly,
     towards,
 )
 from dokimos.core.errors import ConstructionFailed
-from dokimos.engine.direct import by_slopes
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Point, Property

@@ -15,11 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, by_search, dyadic
-from dokimos.constructions.draft import Draft, choice, knob, siblings
+from dokimos.constructions.draft import (
+    BOUND_BITS,
+    Draft,
+    at_least,
+    ball,
+    choice,
+    knob,
+    siblings,
+    unsafe_where,
+)
 from dokimos.constructions.operators import QUANTISED, VARIANTS, Variant
 from dokimos.constructions.operators.extremes import EXTREMES, Extreme
 from dokimos.constructions.operators.sketch import Gate, Sketch, behind_gate, draw_gate
-from dokimos.constructions.robustness import BOUND_BITS, at_least, ball, unsafe_where
 from dokimos.engine.direct import by_intervals, cut_in_halves
 from dokimos.engine.runtimes.sessions import replay
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob
-from dokimos.constructions.families.contractive_cnn import KERNEL, Stack, convolve, pull_back
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     ceil_div,
     first_class_loses,
     float32_above,
     inward,
+    knob,
     random_point,
     towards,
 )
+from dokimos.constructions.families.contractive_cnn import KERNEL, Stack, convolve, pull_back
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
 from dokimos.suites.vnnlib.model import Property

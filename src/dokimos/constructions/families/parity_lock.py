@@ -11,10 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, choice, knob
+from dokimos.constructions.draft import Draft, ball, choice, first_class_loses, inward, knob
 from dokimos.constructions.locked_networks import enlarged_box, lock_chain
 from dokimos.constructions.parity_gate import LockShape, ParityLock, draw_lock
-from dokimos.constructions.robustness import ball, first_class_loses, inward
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.direct import by_intervals, real_outputs
 from dokimos.networks.chain import Chain, Layer, Weights

@@ -13,8 +13,17 @@ import numpy as np
 from dokimos.checker.lemmas.constraints import box_floats
 from dokimos.checker.proofs.polynomials import PowerTerms
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import ball, dot, inward, random_point, split_evenly, unsafe_where
+from dokimos.constructions.draft import (
+    Draft,
+    ball,
+    dot,
+    inward,
+    knob,
+    random_point,
+    siblings,
+    split_evenly,
+    unsafe_where,
+)
 from dokimos.core.errors import ConstructionFailed
 from dokimos.engine.polynomial_plans import Dip, plan, plan_whole_box
 from dokimos.networks.semantics.outward import Floats, point

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.constructions.base import Construction, Unusable, by_search
-from dokimos.constructions.draft import Draft, choice, knob, siblings
-from dokimos.constructions.robustness import at_least, unsafe_where
+from dokimos.constructions.draft import Draft, at_least, choice, knob, siblings, unsafe_where
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.vnnlib.model import Box, Point
 

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from dokimos.checker.proofs.fixed_routing import MOST_NUMBERS, RoutedNetwork
 from dokimos.constructions.base import Construction, Unusable, dyadic
-from dokimos.constructions.draft import Draft, knob, siblings
-from dokimos.constructions.robustness import (
+from dokimos.constructions.draft import (
+    Draft,
     ball,
     first_class_loses,
     float32_below,
     inward,
+    knob,
     random_point,
+    siblings,
     towards,
 )
 from dokimos.constructions.tight_features import inside_by, lost_share

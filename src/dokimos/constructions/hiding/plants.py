@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.robustness import ball
+from dokimos.constructions.draft import ball, class_loses
 from dokimos.core.errors import InputError
 from dokimos.core.readable import unknown_name
 from dokimos.networks.writing.builder import GraphBuilder
-from dokimos.suites.vnnlib.margins import class_loses
 from dokimos.suites.vnnlib.model import Box, Point, Property
 
 #: Inputs lie in [-DOMAIN, DOMAIN]; `epsilon` is a share of it, as in the paper.

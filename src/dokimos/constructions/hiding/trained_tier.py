@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from dokimos.constructions.draft import Draft, Origin, instance_of
+from dokimos.constructions.draft import Draft, Origin, ball, instance_of
 from dokimos.constructions.hiding.labelled import proven
 from dokimos.constructions.hiding.plants import HideSettings, PlantedPoint, draw_network, draw_points
 from dokimos.constructions.locked_networks import is_proven_on_enlarged
-from dokimos.constructions.robustness import ball
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import read_whole, write_whole
 from dokimos.engine.attacks import ATTACKS

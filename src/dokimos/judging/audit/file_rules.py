@@ -233,7 +233,7 @@ LARGE_FILE: LintRule[BenchmarkTable] = LintRule(
     "large-file",
     "a file that is larger than the audit may read",
     LintSeverity.WARNING,
-    "give more memory, such as --most 8GB",
+    "raise the limit of the audit, such as to 8GB",
     _large,
 )
 UNREADABLE_FILE: LintRule[BenchmarkTable] = LintRule(

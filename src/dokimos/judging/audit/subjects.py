@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dokimos.campaigns.journal import RunRecord
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
-from dokimos.core.paths import contained
+from dokimos.core.files import contained
 from dokimos.judging.verdicts import Judgement
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx

@@ -39,8 +39,8 @@ from dokimos.difficulty.explain.rows import (
     UniqueResult,
 )
 from dokimos.difficulty.explain.strata import all_digits
+from dokimos.reports.figures.curves import breaking, separation
 from dokimos.reports.figures.frame import STATUS_SHAPES, Figure, Pair, Sheet, file_name, pair, unique
-from dokimos.reports.figures.reason_figures import breaking, separation
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
 from dokimos.reports.terminal_tables import VerifierName, grid

@@ -33,7 +33,7 @@ from dokimos.verifiers.planted.bounder import Bounder, PlainBounder
 from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES, NO_ARRAYS, in_each
 
 if TYPE_CHECKING:
-    from dokimos.verifiers.planted.bounder import FloatBounds
+    from dokimos.verifiers.planted.flawed_bounds import FloatBounds
 
 
 @dataclass(frozen=True)

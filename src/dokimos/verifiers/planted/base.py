@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError, UnsupportedOp
-from dokimos.engine.attacks.base import Budget
-from dokimos.engine.attacks.gradients import PGD
+from dokimos.engine.attacks.base import AttackResult, Budget
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
@@ -30,8 +29,6 @@ from dokimos.suites.vnnlib.violation import violation_at
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 #: How hard the verifiers of the catalogue attack a network.
 ATTACK = Budget(restarts=40, steps=40)
-#: The simplest attack, so that bugs in the rest of a verifier show.
-PLAIN_PGD = PGD(corners=0.0, scales=(1.0,))
 SEED = 0
 
 
@@ -121,12 +118,19 @@ def violates(network: Network, property: Property, point: Point) -> bool:
         return False
 
 
+def plain_attack(network: Network, property: Property) -> AttackResult:
+    """What the simplest attack finds, so that bugs in the rest of a verifier show."""
+    from dokimos.engine.attacks.gradients import PGD  # imports torch, which most bugs do without
+
+    return PGD(corners=0.0, scales=(1.0,))(network, property, seed=SEED, budget=ATTACK)
+
+
 def attacked(network: Network, property: Property) -> Point | None:
     """A counterexample that gradient descent finds and exact replay confirms; None if there is none."""
     if not margin_cases(property):
         return None
     try:
-        found = PLAIN_PGD(network, property, seed=SEED, budget=ATTACK)
+        found = plain_attack(network, property)
     except InputError:
         return None
     point = tuple(Fraction(float(x)) for x in found.point)

@@ -18,12 +18,12 @@ from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.vnnlib.margins import MarginForm
 from dokimos.suites.vnnlib.model import Box, Point
 from dokimos.verifiers.planted.attackers import attackers
-from dokimos.verifiers.planted.base import ATTACK, PLAIN_PGD, SEED, Misreader, PlantedVerifier, Sort, Task
+from dokimos.verifiers.planted.base import SEED, Misreader, PlantedVerifier, Sort, Task, plain_attack
 from dokimos.verifiers.planted.bounder import Bounder, BoxPart, PlainBounder
 from dokimos.verifiers.planted.misreadings import MISREAD_NETWORKS, MISREAD_PROPERTIES
 
 if TYPE_CHECKING:
-    from dokimos.verifiers.planted.bounder import FloatBounds
+    from dokimos.verifiers.planted.flawed_bounds import FloatBounds
 
 
 # Verifiers that take the failure of their own attack for a proof: one for each known attack
@@ -200,7 +200,7 @@ class UncheckedAttack(Bounder):
 
     def search(self, task: Task) -> Point | None:
         """The best point of the attack, if it is close."""
-        found = PLAIN_PGD(task.network, task.property, seed=SEED, budget=ATTACK)
+        found = plain_attack(task.network, task.property)
         return tuple(Fraction(float(x)) for x in found.point) if found.least_margin <= 1e-3 else None
 
 

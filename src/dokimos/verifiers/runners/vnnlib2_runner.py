@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from dokimos.core.errors import DokimosError
-from dokimos.verifiers.conversions import in_vnnlib2
+from dokimos.verifiers.result_file import in_vnnlib2
 
 #: The smallest exit code of a solver that was killed.
 KILLED = 129
