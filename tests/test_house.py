@@ -169,7 +169,7 @@ ADDED = {
     "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
     "what exact walks and readers refuse": 33,
     "float types of 16 bits": 140,
-    "what an audit found in files, kept for the next call": 65,
+    "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
     "exact products by integers in float64, what is missing said before much is loaded": 246,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,

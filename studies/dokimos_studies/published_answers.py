@@ -3,8 +3,7 @@
     dokimos-studies published-answers BENCHMARK... --results RESULTS --not-scored TOOL --out CAMPAIGN
 
 With --labels, the labels in a database in one file are used, and the points that refute published answers
-are written beside the page. Where RESULTS has the organisers' own penalties (`penalties.csv` and
-`instances.csv`), they are compared.
+are written beside the page. Where RESULTS has the organisers' tables of all instances, they are compared.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,13 +23,15 @@ from tempfile import TemporaryDirectory
 import dokimos
 from dokimos.api.results import Audit
 from dokimos.campaigns.journal import RunRecord
+from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core import strict_json
 from dokimos.core.files import write_whole
 from dokimos.core.progress import ProgressUpdate
 from dokimos.judging.audit.lint import LINT_RULES
 from dokimos.judging.checked_entry import check_entry
 from dokimos.judging.judged_campaign import JudgedCampaigns
-from dokimos.judging.rules import Standing
+from dokimos.judging.published_results import RowMatcher, find_results, published_rows
+from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.exports import markdown_table
 from dokimos.reports.findings import Findings
@@ -37,13 +39,16 @@ from dokimos.reports.sections.published import QUALITIES, PenaltyRows, distance,
 from dokimos.suites.answers import Answer
 from dokimos.suites.database import Database, key_of, truth_for
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import instance_names, read_suite
+from dokimos.suites.folder import read_suite
+from dokimos_studies.published_totals import plain, scoring_folders, settings_of
 
 PAGE = Path(__file__).parents[1] / "results" / "vnncomp2025.md"
 #: The table of refuted answers, beside the page.
 REFUTED = "vnncomp2025-refuted.csv"
+#: Where the organisers' table of all instances is in a folder of theirs.
+LONG_TABLE = Path("latex", "longtable.tex")
 INTRODUCTION = """\
-# Five categories of VNN-COMP 2025, audited
+# The answers of VNN-COMP 2025, audited
 
 Made by
 
@@ -209,45 +214,72 @@ def _point(entry: SuiteEntry, labels: Database) -> str:
 
 
 def published(results: Path, judged: JudgedCampaigns) -> Iterator[str]:
-    """Whether the penalties that the organisers published come out again."""
-    tables = [results / name for name in ("penalties.csv", "instances.csv")]
-    if not all(path.exists() for path in tables):
+    """Whether what the organisers' tables say of each answer comes out again."""
+    tables = [(place, rules) for place, rules in scoring_folders(results) if (place / LONG_TABLE).is_file()]
+    if not tables:
         return
-    given, listed = (list(csv.DictReader(path.read_text().splitlines())) for path in tables)
-    places = _places(listed)
-    runs = {_key(j.record): j for j in judged.judgements}
-    same: Counter[str] = Counter()
-    differing = []
-    for row in given:
-        key = (*places[row["category"], row["instance_index"]], row["tool"])
-        (mark,) = (m for m in runs[key].marks if m.rules == f"vnncomp2025-{row['rule']}")
-        if (mark.standing is Standing.INCORRECT) != (row["penalty"] == "1"):
-            differing.append(key)
-        elif row["penalty"] == "1":
-            same[row["rule"]] += 1
-    counts = " and ".join(f"{times} by the rule *{rule}*" for rule, times in sorted(same.items()))
-    rest = "and there is no other" if not differing else f"but {len(differing)} answers differ"
+    runs, year = _runs(results, judged), RULE_SETS[tables[0][1]].year
+    counts: Counter[str] = Counter()
+    differing, penalties = [], Counter[str]()
+    for place, rules in tables:
+        for category, index, tool, standing in _long_table(place):
+            run = runs.get((category, index, tool))
+            if run is None:
+                counts["missing"] += 1
+                continue
+            (found,) = (mark.standing for mark in run.marks if mark.rules == rules)
+            if found is standing:
+                counts["same"] += 1
+                penalties[rules] += standing is Standing.INCORRECT
+            else:
+                differing.append(f"{rules}, {tool} on {run.record.suite}/{run.record.instance}")
+    counted = " and ".join(f"{times} by *{rules}*" for rules, times in penalties.items())
+    missing = f" ({counts['missing']} more are about other instances)" * bool(counts["missing"])
     yield (
-        f"Of the {len(given)} published standings, {len(given) - len(differing)} come out again: the "
-        f"penalties are {counts}, {rest}.\n"
+        f"The organisers' tables of all instances of {year} have {counts['same'] + len(differing)} "
+        f"standings of these answers, one for each rule set{missing}. {counts['same']} of them come out "
+        f"again, {counted} as penalties; {len(differing)} differ.\n"
     )
+    yield from (f"- {one}" for one in differing)
 
 
 def _key(run: RunRecord) -> tuple[str, str, int, str]:
     return (run.suite, run.instance, run.repeat, run.verifier)
 
 
-def _places(listed: Sequence[dict[str, str]]) -> dict[tuple[str, str], tuple[str, str, int]]:
-    """The suite, the instance and the number of its run for each published row."""
-    by_category: dict[str, list[dict[str, str]]] = {}
-    for row in listed:
-        by_category.setdefault(row["category"], []).append(row)
-    found = {}
-    for category, own in by_category.items():
-        names = instance_names([(row["network"], row["property"]) for row in own])
-        for k, (row, name) in enumerate(zip(own, names, strict=True)):
-            found[category, row["instance_index"]] = (category, name, names[:k].count(name))
+def _runs(results: Path, judged: JudgedCampaigns) -> dict[tuple[str, int, str], Judgement]:
+    """What is judged of each row of results, by category, number of the row, and tool."""
+    known = {_key(j.record): j for j in judged.judgements}
+    folders = {suite: folder for one in judged.campaigns for suite, folder in one.folders.items()}
+    matchers = {
+        name: RowMatcher(CampaignSuite(folder, read_suite(folder, leniently=True).entries, name))
+        for name, folder in folders.items()
+    }
+    found: dict[tuple[str, int, str], Judgement] = {}
+    for table in find_results(results):
+        seen: Counter[str] = Counter()
+        for k, row in enumerate(published_rows(table, []) if table.category in matchers else ()):
+            if (instance := matchers[table.category].instance(row)) is not None:
+                key = (table.category, instance.name, seen[instance.name], table.tool)
+                seen[instance.name] += 1
+                if key in known:
+                    found[plain(f"{table.year}_{table.category}"), k, table.tool] = known[key]
     return found
+
+
+def _long_table(place: Path) -> Iterator[tuple[str, int, str, Standing]]:
+    """The category, the number of the row, the tool, and what the organisers' table says of its answer."""
+    names = {plain(long): tool for tool, long in settings_of(place)["TOOL_NAME_SUBS_LONGTABLE"]}
+    tools: list[str] = []
+    for line in (place / LONG_TABLE).read_text().splitlines():
+        cells = [cell.strip() for cell in line.removesuffix("\\\\").split(" & ")]
+        if line.startswith("\\textbf{Category}"):
+            tools = [plain(name) for name in re.findall(r"\\textbf\{([^}]*)\}", line)][3:]
+        elif len(cells) == 3 + len(tools) and cells[1].isdigit():
+            for tool, cell in zip(tools, cells[3:], strict=True):
+                wrong = Standing.INCORRECT if "\\ding{55}" in cell else Standing.CORRECT
+                said = Standing.NONE if cell == "-" else wrong
+                yield plain(cells[0]), int(cells[1]), names.get(tool, tool), said
 
 
 def unchecked(judged: JudgedCampaigns, seconds: float | None) -> Iterator[str]:

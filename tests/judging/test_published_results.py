@@ -206,13 +206,31 @@ def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
         imported(tmp_path)
 
 
-def test_an_audit_of_another_benchmark_is_left_alone(tmp_path: Path) -> None:
+def test_another_benchmark_joins_an_audit(tmp_path: Path) -> None:
     imported(tmp_path)
     other = write_benchmark(tmp_path / "other")
-    write_results(tmp_path / "others", "other", TOOLS)
+    rows = (other / "instances.csv").read_text()
+    (other / "instances.csv").write_text(rows.replace(",60", ",90"))
+    write_results(tmp_path / "results", "other", {"right": TOOLS["right"], "newcomer": TOOLS["late"]})
     suite = CampaignSuite(other, read_suite(other).entries)
-    with pytest.raises(InputError, match="holds an audit of bench; audit all together, or choose"):
-        import_results(tmp_path / "others", [suite], tmp_path / "campaign")
+    for _ in range(2):
+        campaign = import_results(tmp_path / "results", [suite], tmp_path / "campaign").campaign
+        counts = {(one.verifier, one.suite) for one in campaign.records}
+        assert counts == {
+            *((tool, "bench") for tool in TOOLS),
+            ("right", "other"),
+            ("newcomer", "other"),
+        }
+        assert len(campaign.records) == 2 * len(counts)
+        assert {one.name for one in campaign.manifest.suites} == {"bench", "other"}
+    assert answers(imported(tmp_path).campaign)["right", "net__one", 0] is Answer.SAT
+    verdicts = {
+        (one.record.suite, one.record.verifier, one.record.instance): one.verdict
+        for one in dokimos.judge(tmp_path / "campaign").judgements
+    }
+    assert (
+        verdicts["other", "right", "net__one"] is verdicts["bench", "right", "net__one"] is Verdict.CORRECT
+    )
 
 
 def test_cells_that_the_organisers_never_read_are_left_out(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def import_results(
         )
     if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
         raise InputError(f"`not_scored` {unknown[0]}: {results} has no results of this tool.")
-    matchers = {suite.name: _Matcher(suite) for suite in suites}
+    matchers = {suite.name: RowMatcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
         table: [(row, matchers[table.category].instance(row)) for row in published_rows(table, unread)]
         for table in tables
@@ -195,7 +195,7 @@ def import_results(
             published=PublishedSource(
                 *(str(results.absolute()), tuple(not_scored)),
                 year=year,
-                overheads=shortest_runs([table for table in every if table.tool in names]),
+                overheads=shortest_runs(every),
             ),
         )
         manifest = _going_on(manifest, out)
@@ -216,15 +216,19 @@ def _going_on(manifest: Manifest, out: Path) -> Manifest:
     before = read_manifest(out / "manifest.json")
     if before.published is None:
         raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
-    names = {suite.name for suite in manifest.suites}
-    if others := sorted(suite.name for suite in before.suites if suite.name not in names):
-        held = ", ".join(others[:3])
-        raise InputError(f"{out}: holds an audit of {held}; audit all together, or choose another folder.")
-    # Files that were missing the last time may be there now.
+    # Other benchmarks may have joined, and files that were missing the last time may be there now.
+    named = {suite.name for suite in manifest.suites}
+    others = [suite for suite in before.suites if suite.name not in named]
     known = {(one.suite, one.name) for one in before.instances}
     added = [one for one in manifest.instances if (one.suite, one.name) not in known]
+    joined = replace(
+        manifest,
+        suites=(*others, *manifest.suites),
+        instances=(*(i for i in before.instances if i.suite not in named), *manifest.instances),
+        limits=before.limits,
+    )
     before = replace(before, instances=(*before.instances, *added))
-    return replace(merge(before, manifest, out), published=manifest.published)
+    return replace(merge(before, joined, out), published=manifest.published)
 
 
 def _counts(matched: _Matched) -> Counter[str]:
@@ -292,7 +296,7 @@ def _seconds(text: str, place: Place) -> float:
     return found
 
 
-class _Matcher:
+class RowMatcher:
     """Finds the instance of a suite that a row of results is about."""
 
     def __init__(self, suite: CampaignSuite) -> None:

@@ -79,7 +79,8 @@ def _no_instances(benchmark: BenchmarkTable) -> Iterator[Remark]:
 
 
 def _missing(benchmark: BenchmarkTable) -> Iterator[Remark]:
-    fetched = "" if benchmark.script is None else f"; {benchmark.script} may fetch it"
+    script = benchmark.script
+    fetched = "" if script is None else f"; {script.name} in {script.parent.name} may fetch it"
     for remark in _troubled(benchmark, MissingFile):
         yield replace(remark, reason=remark.reason + fetched)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -22,8 +23,9 @@ from dokimos.judging.label_checks import warn_of_labels
 from dokimos.judging.label_tasks import LabelTask, label_instance
 from dokimos.judging.published_results import ImportedResults, find_results, import_results
 from dokimos.judging.written_points import write_counterexamples
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.suites.database import Database, key_of, truth_for
-from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.folder import LintFinding, benchmark_name, read_suite, row_files
 
 #: How long to look for the proof of what a rule has just settled, in seconds of the processor.
@@ -121,14 +123,18 @@ class PublishedAnswers:
     def _join(self, judged: JudgedCampaigns) -> bool:
         """Put what the database knows of unchecked instances beside the campaign; whether it knows any."""
         store, found = Database.at(None), False
-        if not any(store):
+        sizes = {one.inputs for one in store}
+        if not sizes:
             return False
+        size = cache(lambda path: read_onnx(read_content(path), name=str(path)).input_size)
         names = {suite.folder: suite.name for suite in self.suites}
         for task in self._unchecked(judged, 0):
             place = audited_label(self.out, names[task.folder], task.entry.name)
             with suppress(InputError):
-                kept = None if exists(place) else store.get(key_of(task.entry))
-                if kept is not None:
+                # Most are told apart by their numbers of inputs, without the cost of a key.
+                if exists(place) or size(task.entry.network_path) not in sizes:
+                    continue
+                if (kept := store.get(key_of(task.entry))) is not None:
                     text = strict_json.write(truth_for(kept, task.entry.read_instance()))
                     write_whole(place, text, what="the label")
                     found = True

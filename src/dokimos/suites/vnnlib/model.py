@@ -45,9 +45,9 @@ class Box:
         """How many coordinates the box has."""
         return len(self.lower)
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
-        """Whether no point lies in the box."""
+        """Whether no point lies in the box; cached, as comparing fractions is slow."""
         return any(low > high for low, high in zip(self.lower, self.upper, strict=True))
 
     @cached_property
