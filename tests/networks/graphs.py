@@ -659,24 +659,40 @@ def network_of(name: str) -> Network:
     return read_onnx(ONE_OF_EACH[name].SerializeToString())
 
 
-def _chained(names: list[str], shape: tuple[int, ...], opset: int, seed: int) -> onnx.ModelProto:
+def _grown(b: Builder, tensor: str, names: list[str], rng: Rng) -> str:
+    for name in names:
+        grown = STEPS[name](b, tensor, rng)
+        tensor = grown if 0 < _size(b, grown) <= _MOST else _of_size(b, grown, 6, rng)
+    return tensor
+
+
+def _chained(
+    names: list[str], fixed: list[str], join: str, shape: tuple[int, ...], opset: int, seed: int
+) -> onnx.ModelProto:
     rng = np.random.default_rng(seed)
     builder = Builder(shape, opset=opset)
-    tensor = "x"
-    for name in names:
-        grown = STEPS[name](builder, tensor, rng)
-        tensor = grown if 0 < _size(builder, grown) <= _MOST else _of_size(builder, grown, 6, rng)
+    tensor = _grown(builder, "x", names, rng)
+    if fixed:
+        other = _grown(builder, builder.constant(numbers(rng, *shape)), fixed, rng)
+        rows = [builder.clip(_of_size(builder, each, 4, rng), -8, 8) for each in (other, tensor)]
+        axis = {"axis": 1} if join == "Concat" else {}
+        tensor = other if join == "" else builder.add(join, *rows, **axis)
     return builder.model(tensor)
 
 
 @st.composite
 def models(draw: st.DrawFn, most_steps: int = 5) -> onnx.ModelProto:
-    """A random model of one to `most_steps` steps (a step is its operator and what prepares its input)."""
+    """A random model of one to `most_steps` steps (a step is its operator and what prepares its input).
+
+    In some, what is computed of constants comes beside it, or in its place.
+    """
     opset = draw(st.sampled_from(OPSETS))
     known = [name for name in sorted(STEPS) if _SINCE[name] <= opset]
     names = draw(st.lists(st.sampled_from(known), min_size=1, max_size=most_steps))
+    fixed = draw(st.one_of(st.just([]), st.lists(st.sampled_from(known), min_size=1, max_size=2)))
+    join = draw(st.sampled_from(["Add", "Sub", "Mul", "Max", "Concat", ""]))
     shape = draw(st.sampled_from([(1, 4), (1, 2, 5, 4), (1, 3, 2), (1, 1)]))
-    model = _chained(names, shape, opset, draw(st.integers(0, 2**32 - 1)))
+    model = _chained(names, fixed, join, shape, opset, draw(st.integers(0, 2**32 - 1)))
     # Of some chains the shapes cannot be inferred; files without the shape of the output are refused.
     assume(model.graph.output[0].type.tensor_type.HasField("shape"))
     return model
