@@ -1,10 +1,12 @@
 """What a hunt finds: proven draws a CPU-minute, and planted bugs found blind and made small.
 
-hunting.py [--bug NAME]... [--seconds 600] [--draws 200]
+hunting.py [--bug NAME]... [--seconds 600] [--draws 200] [--together]
 
 Draws come from all kinds in turn. Each bug (default: one in eight of those behind an attack, which is off)
 is asked in this process about random draws until it is wrong; the wrong answer is then made small. Prints a
-line for each.
+line for each. With `--together`, all bugs behind an attack are asked about the same draws, none of which is
+chosen by what was found: a bug takes the time of all draws until then and that of its own answers, and
+nothing is made small.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -70,13 +73,42 @@ def hunted(bug: str, seconds: float) -> str:
     raise AssertionError("count has no end")
 
 
+def hunted_together(bugs: Sequence[str], seconds: float) -> None:
+    """Print when each bug was found, in the order in which they are, and those that were not."""
+    left = {bug: InProcess(bug) for bug in bugs}
+    own = dict.fromkeys(bugs, 0.0)
+    chooser, rng, drawing = Bandit(kinds()), np.random.default_rng(3), 0.0
+    for number in count():
+        begun = time.process_time()
+        made = draw(chooser.choose(rng), np.random.default_rng([4, number]), ())
+        drawing += time.process_time() - begun
+        for bug, asker in list(left.items()):
+            begun = time.process_time()
+            wrong = [wrong_of(asker.ask(each), each) for each in made]
+            own[bug] += time.process_time() - begun
+            met = next((each for each in wrong if each and not each.crash and not each.is_rounding), None)
+            if met is not None:
+                took = drawing + own[bug]
+                print(f"{bug}: {met.in_words} after {took:.1f} CPU-s and {number + 1} draws", flush=True)
+                del left[bug]
+            elif drawing + own[bug] > seconds:
+                print(f"{bug}: not found in {seconds:g} CPU-s and {number + 1} draws", flush=True)
+                del left[bug]
+        if not left:
+            return
+
+
 def main() -> None:
     """Print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--bug", action="append", default=[])
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--together", action="store_true")
     options = parser.parse_args()
+    if options.together:
+        hunted_together(options.bug or [each.name for each in ATTACKERS[1:]], options.seconds)
+        return
     print(f"{draws_a_minute(options.draws):.0f} proven instances a CPU-minute", flush=True)
     for bug in options.bug or [each.name for each in ATTACKERS[1::8]]:
         print(f"{bug}: {hunted(bug, options.seconds)}", flush=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,8 +85,20 @@ def tracker(row: dict[str, str] | None) -> str:
     return f"{where} (searched on {row['date']} for “{markdown_text(row['query'])}”)"
 
 
-def page(found: list[Trophy], known: dict[str, dict[str, str]]) -> list[str]:
-    """The page in Markdown."""
+def hunted(folder: Path) -> str:
+    """How long a hunt took, and how much it drew, as a row of a table; empty if the folder is none."""
+    journal = folder / "hunt.jsonl"
+    if not journal.exists():
+        return ""
+    rounds = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    minutes = sum(float(line["cpu_seconds"]) for line in rounds) / 60
+    tallies = [values for line in rounds for values in line["kinds"].values()]
+    drawn, told = (sum(each[name] for each in tallies) for name in ("instances", "told"))
+    return f"| {folder.name} | {len(rounds)} | {minutes:.1f} | {drawn} | {told} |"
+
+
+def page(found: list[Trophy], known: dict[str, dict[str, str]], hunts: Sequence[str] = ()) -> list[str]:
+    """The page in Markdown; `hunts` are the rows of a table."""
     groups = distinct(found)
     wrong = {key: own for key, own in groups.items() if not own[0].is_crash}
     lines = [
@@ -98,6 +111,9 @@ def page(found: list[Trophy], known: dict[str, dict[str, str]]) -> list[str]:
         f"Distinct causes of wrong answers: {len(wrong)}; distinct crashes: {len(groups) - len(wrong)}.",
         "",
     ]
+    if hunts:
+        lines += ["| hunt | rounds | CPU-minutes | instances drawn | tests that bit |"]
+        lines += ["|---|---:|---:|---:|---:|", *hunts, ""]
     for own in wrong.values():
         lines += section(own, known.get(own[0].form.cause.key))
     crashes = [own for own in groups.values() if own[0].is_crash]
@@ -152,4 +168,5 @@ def main() -> None:
     found = [one for folder in options.folders for one in trophies(folder)]
     if not found:
         raise InputError(f"{options.folders[0]}: has no findings of `dokimos hunt` or `dokimos reduce`.")
-    print("\n".join(page(found, searched(options.searched))).rstrip())
+    hunts = [row for folder in options.folders if (row := hunted(folder))]
+    print("\n".join(page(found, searched(options.searched), hunts)).rstrip())

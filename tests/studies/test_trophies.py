@@ -18,7 +18,8 @@ FOLDERS = sorted(path for path in (RESULTS / "trophies").iterdir() if path.is_di
 
 def test_the_page_is_made_from_what_is_recorded() -> None:
     found = [one for folder in FOLDERS for one in study.trophies(folder)]
-    page = "\n".join(study.page(found, study.searched(study.SEARCHED))).rstrip() + "\n"
+    hunts = [row for folder in FOLDERS if (row := study.hunted(folder))]
+    page = "\n".join(study.page(found, study.searched(study.SEARCHED), hunts)).rstrip() + "\n"
     assert page == (RESULTS / "trophies.md").read_text(encoding="utf-8")
 
 
