@@ -36,7 +36,7 @@ from dokimos.checker.lemmas.zones import (
     exact,
 )
 from dokimos.checker.trees.covers import check_tree_cover, units
-from dokimos.checker.trees.leaves import SumOfTrees, TreeStatement
+from dokimos.checker.trees.leaves import ForbiddenScores, ScoreComparison, SumOfTrees, TreeStatement
 from dokimos.core.errors import InvalidProof
 from dokimos.engine.tree_search import TreeSearch
 
@@ -95,17 +95,24 @@ def _walked(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> int:
     return found.index(max(found))
 
 
-def _scored(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> list[Any]:
-    kind = trees.values.dtype.type
-    scores = [kind(each) for each in trees.base]
-    for root in trees.roots.tolist():
-        node = root
+def reached(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> list[int]:
+    """The leaf of each tree."""
+    found = []
+    for node in trees.roots.tolist():
         while trees.place[node] >= 0:
             value = record[trees.place[node]]
             if value is not None and trees.option[node] >= 0:
                 value = Fraction(int(value == int(trees.option[node])))
             left = trees.missing_left[node] if value is None else value <= float(trees.last[node])
             node = int(trees.left[node] if left else trees.right[node])
+        found.append(node)
+    return found
+
+
+def _scored(trees: SumOfTrees, record: tuple[Fraction | None, ...]) -> list[Any]:
+    kind = trees.values.dtype.type
+    scores = [kind(each) for each in trees.base]
+    for node in reached(trees, record):
         scores = [kind(a + b) for a, b in zip(scores, trees.values[node], strict=True)]
     return [kind(each / kind(trees.divide)) for each in scores]
 
@@ -493,3 +500,31 @@ def test_a_set_without_cases_is_one_zone() -> None:
     empty = replace(statement, zone=Zone((Span(1, 0),)))
     assert _decided(empty) == Cover((None,))
     assert _accepts(empty, Cover((None,))) and not _accepts(empty, Cover((Cut(0, 1), None, None)))
+
+
+def test_a_number_that_is_only_near_the_sum_proves_less() -> None:
+    """With a tie, bounds are wider by it; that every tree rises still proves what it did."""
+    trees = _stump([((0.0, 0.0), (1.0, 0.0)), ((0.0, 0.0), (2.0, 0.0))])
+    records, zone = ((Quantity.of(0),), (Quantity.of(1),)), Zone((Span(0, 5), Span(0, 5)))
+    step = Comparison(Quantity(0, ((0, 1), (1, -1))), Sign.AT_MOST)
+
+    def accepts(tie: float, scores: Any, constant: Fraction, sign: Sign) -> bool:
+        part = ScoreComparison(scores, Quantity(constant), sign)
+        forbidden = (ForbiddenScores((part,), Every()),)
+        own = replace(trees, tie=tie)
+        return _accepts(TreeStatement(own, zone, (step,), records, forbidden), Cover((None,)))
+
+    top, rising = ((0, 0, -1),), ((1, 0, 1), (0, 0, -1))
+    small = Fraction(1, 1000)
+    assert accepts(0.0, top, 3 + small, Sign.AT_MOST) and not accepts(0.0, top, Fraction(3), Sign.AT_MOST)
+    assert accepts(0.25, top, Fraction(13, 4) + small, Sign.AT_MOST)
+    assert not accepts(0.25, top, Fraction(13, 4), Sign.AT_MOST)
+    assert not accepts(0.25, top, 3 + small, Sign.AT_MOST)
+    for tie in (0.0, 0.25):
+        assert accepts(tie, rising, Fraction(0), Sign.BELOW)
+        assert not accepts(tie, rising, Fraction(0), Sign.AT_MOST)
+        assert not accepts(tie, rising, -small, Sign.BELOW)
+    falling = ((0, 0, 1), (1, 0, -1))
+    assert accepts(0.0, falling, 3 + small, Sign.AT_MOST)
+    assert accepts(0.25, falling, 3 + 2 * Fraction(1, 4) + small, Sign.AT_MOST)
+    assert not accepts(0.25, falling, 3 + 2 * Fraction(1, 4) - small, Sign.AT_MOST)

@@ -32,7 +32,10 @@ def drawn(seed: int) -> TreeStatement:
     if seed % 3 == 0:
         parts = tuple(_compared(rng, found) for _ in range(rng.choice([1, 1, 2])))
         where = Every() if rng.random() < 0.7 else small._condition(rng)
-        return replace(found, forbidden=(ForbiddenScores(parts, where),))
+        tie = rng.choice([0.0, 0.0, 2.0**-48, 0.125])
+        return replace(
+            found, forbidden=(ForbiddenScores(parts, where),), trees=replace(found.trees, tie=tie)
+        )
     if seed % 3 == 1 and rng.random() < 0.6:
         tie = rng.choice([2.0**-20, 2.0**-48, 0.125, 0.3, 1.0])
         return replace(found, trees=replace(found.trees, tie=tie))
@@ -71,17 +74,35 @@ def _is_forbidden(
     if not small._holds(each.where, case):
         return False
     if isinstance(each, ForbiddenScores):
-        return all(_holds(part, case, scores) for part in each.parts)
+        return all(_holds(statement, part, case, scores) for part in each.parts)
     tie = Fraction(statement.trees.tie)
     if not tie:
         return each.classes == tuple(row.index(max(row)) for row in scores)
     return all(row[c] + tie >= max(row) for row, c in zip(scores, each.classes, strict=True))
 
 
-def _holds(part: ScoreComparison, case: small.Case, scores: list[Scores]) -> bool:
+def _holds(statement: TreeStatement, part: ScoreComparison, case: small.Case, scores: list[Scores]) -> bool:
     value = Fraction(part.quantity.constant) + sum(f * case[v] for v, f in part.quantity.terms)
-    value += sum((factor * scores[record][c] for record, c, factor in part.scores), Fraction(0))
+    compared = sum((factor * scores[record][c] for record, c, factor in part.scores), Fraction(0))
+    if tie := Fraction(statement.trees.tie):  # what is compared may be less, but not against the trees
+        least = compared - tie * sum(abs(factor) for _, _, factor in part.scores)
+        compared = max(least, Fraction(0)) if _is_ordered(statement, part, case) else least
+    value += compared
     return value < 0 if part.sign is Sign.BELOW else value <= 0
+
+
+def _is_ordered(statement: TreeStatement, part: ScoreComparison, case: small.Case) -> bool:
+    """Whether a comparison is of two records of which none of the trees has less for the first."""
+    if len(part.scores) != 2 or part.scores[0][1] != part.scores[1][1]:
+        return False
+    (r, c, f), (s, _, g) = part.scores
+    if f + g != 0:
+        return False
+    first, second = (
+        statement.trees.values[small.reached(statement.trees, _given(statement.records[each], case)), c]
+        for each in (r, s)
+    )
+    return bool((first >= second).all() if f > 0 else (second >= first).all())
 
 
 def _scores(
@@ -90,15 +111,19 @@ def _scores(
     case: small.Case,
     known: dict[tuple[Fraction | None, ...], Scores],
 ) -> Scores:
+    key = _given(record, case)
+    if key not in known:
+        known[key] = [Fraction(float(each)) for each in small._scored(statement.trees, key)]
+    return known[key]
+
+
+def _given(record: tuple[Quantity, ...], case: small.Case) -> tuple[Fraction | None, ...]:
     given = []
     for feature in record:
         gone = any(gap == ALWAYS or case[gap] == 1 for gap in feature.gaps)
         value = Fraction(feature.constant) + sum(f * case[v] for v, f in feature.terms)
         given.append(None if gone else value)
-    key = tuple(given)
-    if key not in known:
-        known[key] = [Fraction(float(each)) for each in small._scored(statement.trees, key)]
-    return known[key]
+    return tuple(given)
 
 
 def covers(statement: TreeStatement, rng: random.Random) -> Iterator[Cover]:

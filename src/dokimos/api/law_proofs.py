@@ -395,12 +395,12 @@ def repair_law(
     """Change a model so that it keeps laws and its answers, once for each seed: `dokimos law repair`.
 
     The laws must have the same domain and be about increasing or decreasing numbers in a record. Networks
-    are trained; of trees, the values of leaves are moved, and only the held-out rows depend on the seed.
-    The model with the most proven laws and, among those, the most unchanged answers is written to the file
-    `out`: NAME.onnx, NAME.json for trees, or NAME.pkl for a network that is an estimator of scikit-learn. A
-    table of all seeds, in Markdown, is written to the file `table`. If interrupted (Ctrl-C), the same call
-    continues where it stopped: until both are written, what is finished is kept beside `out`, in
-    NAME.onnx-unfinished.json.
+    are trained; trees get other values of leaves, lose splits or are fitted again, and only the held-out
+    rows depend on the seed. A model that keeps the laws already is left as it is. The model with the most
+    proven laws and, among those, the most unchanged answers is written to the file `out`: NAME.onnx,
+    NAME.json for trees, or NAME.pkl for an estimator. A table of all seeds, in Markdown, is written to the
+    file `table`. If interrupted (Ctrl-C), the same call continues where it stopped: until both are written,
+    what is finished is kept beside `out`, in NAME.onnx-unfinished.json.
 
     >>> made = dokimos.repair_law("older.law", model="older.json", domain="people.py", seeds=[0])
     >>> made[0].after.proven
@@ -416,10 +416,9 @@ def repair_law(
     if not seeds:
         raise InputError("A repair needs at least one seed.")
     repair = repair_of(laws, model, domain, chosen)
-    if path is not None and path.suffix not in repair.forms:
-        raise InputError(
-            f"{path}: this model is written to a file that ends in {' or '.join(repair.forms)}."
-        )
+    forms = repair.forms(chosen)
+    if path is not None and path.suffix not in forms:
+        raise InputError(f"{path}: this model is written to a file that ends in {' or '.join(forms)}.")
     if path is None:
         made = run_seeds(repair, chosen, seeds, None, progress)
         _write(made, path, page)

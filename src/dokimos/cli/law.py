@@ -275,7 +275,9 @@ def repair(
     domain: DomainOption = None,
     way: Annotated[
         str | None,
-        typer.Option(help="certified (the default of networks), cases or weights; leaves (of trees)."),
+        typer.Option(
+            help="certified (the default of networks), cases or weights; of trees leaves, splits or refit."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many trainings, each with a different seed.", min=1)] = 5,
     epochs: Annotated[int, typer.Option(help="How many epochs each training takes.", min=1)] = 60,
@@ -323,6 +325,8 @@ def repair(
         rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
         said.table("trainings", rows, Text(repair_table(made)))
         best = max(each.after.proven for each in made)
+        if all(each.is_unchanged for each in made):
+            said.line("the model keeps the laws already; what is written is a copy")
         said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {quote(str(out))}")
         if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
             raise typer.Exit(1)

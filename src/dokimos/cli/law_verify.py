@@ -240,7 +240,10 @@ def monotone(
     seconds: Annotated[float, typer.Option(help="CPU seconds for each feature.", min=0.001)] = 60.0,
     no_code: NoCode = False,
 ) -> None:
-    """Prove that a model rises or falls with features. Exit code 0 if all is proven, else 1."""
+    """Prove that a model rises or falls with features. Exit code 0 if all is proven, else 1.
+
+    As with `law verify`, what is not decided counts as not proven.
+    """
     import dokimos
     from dokimos.api.law_proofs import VerifySettings
     from dokimos.core.errors import InputError
@@ -262,6 +265,8 @@ def monotone(
         progress=lambda update: echo(in_options(update.note)),
     )
     if not found.is_proven:
+        if not found.is_violated:
+            echo("nothing was found wrong, but not everything is proven: exit code 1, as for law verify")
         raise typer.Exit(1)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.law_test import _Pace
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.law_results import LawSettings
+from dokimos.laws.engine.law_test import _Pace, test_law
 from dokimos.laws.reporting.terminal import summary
-from tests.laws.toy import MORE_FELONIES, brute_force, domain, inputs, risk, run
+from tests.laws.toy import MORE_FELONIES, brute_force, domain, inputs, law, risk, run
 
 
 def test_sampling_agrees_with_loops() -> None:
@@ -225,3 +227,24 @@ def test_a_time_ends_the_tests_with_what_there_is() -> None:
     assert "stopped when the time was up, after" in summary(found)
     all_of_them = run(MORE_FELONIES, model=slow, seconds=1e-9)
     assert all_of_them.is_out_of_time and not all_of_them.is_exhaustive
+
+
+@pytest.mark.parametrize("asked", ["d1 <= d2 + 1000", "d1 > d2"])
+def test_a_limited_time_is_kept_where_each_prediction_is_slow(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first part of 64 cases, and 48 smaller values of each of 100 violations, took minutes of 2 s."""
+    now = [0.0]
+
+    def slow(record: Any) -> float:
+        now[0] += 0.05
+        return float(record[0])
+
+    monkeypatch.setattr("dokimos.laws.engine.law_test.time.perf_counter", lambda: now[0])
+    text = f"input x1; var x2 := x1[f0 := x1.f0 + randReal(0, 5)]; ENSURES {asked}"
+    table = Domain.from_frame(np.arange(200.0).reshape(50, 4))
+    limited = LawSettings(seconds=2.0, budget=10**9)
+    found = test_law(law(text), model=slow, domain=table, settings=limited)
+    assert found.is_out_of_time and found.tested >= 4
+    assert bool(found.violations) is found.is_violated is (asked == "d1 > d2")
+    assert now[0] < 4

@@ -55,7 +55,7 @@ def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
     domain = load_domain(str(started.domain))
     assert domain.layout is not None and domain.labels is not None
     shown = [(each.name, each.kind, each.values) for each in domain.layout.features]
-    assert shown[2:] == [("city", Kind.CATEGORY, ("Athens", "Bern", "Cairo")), ("member", Kind.INTEGER, ())]
+    assert shown[2:] == [("city", Kind.CHOICE, ("Athens", "Bern", "Cairo")), ("member", Kind.INTEGER, ())]
     assert sorted(set(domain.labels())) == [0, 1]
     deciding = decision_of(domain)  # a model may give names, or numbers: xgboost's classes are numbers
     assert deciding(np.array(["yes", "no"])).tolist() == deciding(np.array([1, 0])).tolist() == [1, 0]
@@ -170,7 +170,7 @@ def test_fairness_counts_people_each_with_every_other_value(tmp_path: Path) -> N
     path.write_text("city,paid,y\n" + "".join(f"{each},{k % 2},{k % 2}\n" for k, each in enumerate(cities)))
     started = dokimos.init_laws(path, target="y", out=tmp_path / "laws")
     text = started.domain.read_text()
-    assert 'category("city", "a", "b", "c", missing=True)' in text and 'flag("paid")' in text
+    assert 'choice("city", "a", "b", "c", none=True)' in text and 'flag("paid")' in text
     fair = {law.stem: law for law, _ in started.laws}
     assert "x1[paid := 1 - x1.paid]" in fair["fair_paid"].read_text()
 

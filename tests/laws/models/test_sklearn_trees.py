@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dokimos
+from dokimos import Domain, VerifySettings
 from dokimos.core.errors import InputError
-from dokimos.laws.models.lookup import load_model
+from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.same_decisions import expect_faithful_trees
 from dokimos.laws.models.scikit import read_scikit
 from dokimos.laws.models.trees import Ensemble, NotRead
 from tests.cli.test_law import run as cli
@@ -73,7 +77,7 @@ def _joint(kind: str) -> Any:
         "passthrough": ensemble.StackingClassifier(parts, passthrough=True, cv=3),
         "curved": ensemble.StackingClassifier(parts, final_estimator=tree.DecisionTreeClassifier(), cv=3),
         "pairs": ensemble.StackingClassifier(parts, final_estimator=svm.SVC(kernel="linear"), cv=3),
-        "averaged": ensemble.VotingRegressor([("t", tree.DecisionTreeRegressor(max_depth=2))]),
+        "averaged": ensemble.VotingRegressor([("l", linear.LinearRegression())]),
     }[kind]
 
 
@@ -118,6 +122,65 @@ def test_other_votes_and_stacks_are_refused_with_what_to_do(kind: str, said: str
     labels = np.digitize(records[:, 0] + 0.2 * rng.random(200), [0.4, 0.7])
     with pytest.raises(NotRead, match=said):
         read_scikit(_joint(kind).fit(records, labels))
+
+
+def _numbers(kind: str, up: list[int]) -> Any:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    tree, linear = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.linear_model")
+    parts = [
+        ("tree", tree.DecisionTreeRegressor(max_depth=4, monotonic_cst=up)),
+        ("forest", ensemble.RandomForestRegressor(5, max_depth=4, monotonic_cst=up)),
+        ("hist", ensemble.HistGradientBoostingRegressor(max_iter=9, monotonic_cst=up)),
+    ]
+    more = ("boosted", ensemble.GradientBoostingRegressor(n_estimators=9))
+    bagged = ("bagged", ensemble.BaggingRegressor(tree.DecisionTreeRegressor(max_depth=3), 4))
+    return {
+        "vote": lambda: ensemble.VotingRegressor([*parts, more, bagged], weights=[1, 2, 0.3, 1, 0.7]),
+        "equal": lambda: ensemble.VotingRegressor(parts),
+        "single": lambda: ensemble.VotingRegressor(parts[:2]),
+    }.get(
+        kind,
+        lambda: ensemble.StackingRegressor(parts, final_estimator=linear.LinearRegression(positive=True)),
+    )()
+
+
+@pytest.mark.parametrize("kind", ["vote", "equal", "single", "stack", "against"])
+def test_votes_and_stacks_of_regressors_are_near_the_sum_of_their_trees(kind: str) -> None:
+    rng = np.random.default_rng(2)
+    records = rng.random((300, 3))
+    target = records[:, 0] + np.sin(9 * records[:, 1]) + rng.normal(0, 0.1, 300)
+    fitted = _numbers(kind, [1, 0, 0]).fit(records, target)
+    if kind == "against":  # what the first member says counts the other way round
+        fitted.final_estimator_.coef_ = np.array([-0.5, 1.0, 0.25])
+    trees = read_scikit(fitted)
+    assert 0 < trees.tie < 1e-10 and trees.single is (kind == "single")
+    near = np.unique(np.concatenate([each.threshold for each in trees.trees]))
+    rows = np.vstack([records, rng.random((500, 3)), rng.choice(near, (500, 3))])
+    assert (np.abs(trees(rows)[:, 0] - fitted.predict(rows)) <= trees.tie).all()
+    own = as_domain_model(fitted, Domain.from_frame(records))
+    layout = Domain.from_frame(records).layout
+    assert expect_faithful_trees(own, layout, records)
+    # A number that is further off than that is not that model's.
+    assert isinstance(own.made_of, Ensemble)
+    shifted = own.made_of.changed(base=own.made_of.base + 4 * trees.tie)
+    with pytest.raises(InputError, match="another model"):
+        expect_faithful_trees(replace(own, made_of=shifted), layout, records)
+    rising = dokimos.monotone(fitted, records, {"f0": 1}, settings=VerifySettings(seconds=10))
+    assert rising.is_proven is (kind in ("equal", "single", "stack")) or kind == "vote"
+    if kind == "against":
+        assert rising.is_violated
+
+
+def test_leaves_that_a_factor_makes_equal_are_not_read() -> None:
+    """With such leaves, that the sum does not fall would say nothing of what is predicted."""
+    ensemble, tree = pytest.importorskip("sklearn.ensemble"), pytest.importorskip("sklearn.tree")
+    records, target = np.arange(4.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0])
+    fitted = ensemble.VotingRegressor([(name, tree.DecisionTreeRegressor()) for name in "abc"])
+    read_scikit(fitted.fit(records, target))
+    values = fitted.estimators_[0].tree_.value
+    values[values == 1.0] = 5e-324  # a third of it is 0, as is that of the leaf beside it
+    with pytest.raises(NotRead, match="too close to be told apart"):
+        read_scikit(fitted)
 
 
 def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None:

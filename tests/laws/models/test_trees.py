@@ -75,3 +75,26 @@ def test_missing_values_and_many_records() -> None:
     assert read_trees(write_trees(ensemble), name="t")(records).tolist() == ensemble(records).tolist()
     with pytest.raises(ValueError, match="3 columns"):
         ensemble(np.zeros((2, 3)))
+
+
+def test_a_node_with_two_parents_is_as_deep_as_the_longer_way_to_it() -> None:
+    """Once, the way of its last parent counted: a walk by the other one ended before it was at a leaf."""
+    tree = DecisionTree(  # node 2 is a child of both 0 and 1, node 3 of 0, 2 and 1
+        np.array([0, 1, 2, 3, LEAF, LEAF]),
+        np.full(6, 0.5),
+        np.array([1, 2, 3, 4, 4, 5]),
+        np.array([3, 2, 3, 5, 4, 5]),
+        np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [2.0]]),
+    )
+    other = DecisionTree(  # here the last parent of node 4 is a short way from the root
+        np.array([0, 1, 2, 3, LEAF, LEAF]),
+        np.full(6, 0.5),
+        np.array([1, 2, 4, 4, 4, 5]),
+        np.array([3, 2, 5, 5, 4, 5]),
+        tree.value,
+    )
+    assert (tree.depth, other.depth) == (4, 3)
+    rows = np.array(np.meshgrid(*[[0.0, 1.0]] * 4)).reshape(4, -1).T
+    for each in (tree, other):
+        made = Ensemble([each], inputs=4, base=[0.0])
+        assert made(rows).tolist() == [walked(each, row).tolist() for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -11,15 +12,18 @@ import onnx
 import pytest
 from onnx import helper
 
+from dokimos.checker.lemmas.relu_layers import bounded
 from dokimos.checker.lemmas.zones import Cover, Options
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.laws import above
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_plan import make_plan
 from dokimos.laws.models.model_files import onnx_model
+from dokimos.laws.proving.network_closing import read_layers
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
 from dokimos.laws.proving.stated_laws import REAL, state_law
 from dokimos.laws.proving.verifying import verify_law
+from dokimos.networks.semantics.outward import Interval, point
 from dokimos.networks.writing.builder import ModelBuilder
 from tests.laws.proving.small import MORE, SET, domain
 from tests.laws.proving.test_numbers import ENSURED
@@ -173,3 +177,70 @@ def test_a_network_that_is_not_read_is_tested() -> None:
     assert found.answer is LawAnswer.VIOLATED and found.step == "draws from the ranges"
     kept = _decided("d1 >= d2", model.SerializeToString())
     assert kept.answer is LawAnswer.REFUSED and "tests found no violation" in kept.reason
+
+
+def _scaled(seed: int) -> tuple[bytes, list[list[Fraction]]]:
+    """A network that subtracts, divides and multiplies by constants; and its first weights."""
+    rng = np.random.default_rng(seed)
+    nodes, constants, last = [], [], "x"
+    factor = [Fraction(1)] * 5
+    for number, op in enumerate(("Sub", "Div", "Mul", "Div")):
+        value = rng.uniform(0.5, 3, 5).astype(np.float32)
+        name = f"c{number}"
+        constants.append(onnx.numpy_helper.from_array(value, name))
+        nodes.append(helper.make_node(op, [last, name], [f"t{number}"]))
+        last = f"t{number}"
+        if op != "Sub":
+            one = [Fraction(float(each)) for each in value]
+            factor = [a * b if op == "Mul" else a / b for a, b in zip(factor, one, strict=True)]
+    weights = []
+    for number, (size, taken) in enumerate(((3, 5), (1, 3))):
+        weight, bias = rng.normal(size=(size, taken)).astype(np.float32), np.zeros(size, np.float32)
+        names = [f"w{number}", f"b{number}"]
+        constants += [
+            onnx.numpy_helper.from_array(v, n) for v, n in zip((weight, bias), names, strict=True)
+        ]
+        nodes.append(helper.make_node("Gemm", [last, *names], [f"s{number}"], transB=1))
+        last = f"s{number}"
+        if number == 0:
+            nodes.append(helper.make_node("Relu", [last], ["r"]))
+            last = "r"
+        weights.append(weight)
+    kind = onnx.TensorProto.FLOAT
+    ends = [
+        helper.make_tensor_value_info(*each) for each in (("x", kind, ["b", 5]), (last, kind, ["b", 1]))
+    ]
+    graph = helper.make_graph(nodes, "scaled", ends[:1], ends[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    first = [[Fraction(float(w)) * f for w, f in zip(row, factor, strict=True)] for row in weights[0]]
+    return model.SerializeToString(), first
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_network_that_divides_by_constants_is_read_with_what_its_coefficients_lose(seed: int) -> None:
+    """Coefficients that are no float64 numbers were refused; rounded ones would be another network's."""
+    content, exact = _scaled(seed)
+    layer, *others = read_layers(content, name="network")[1]
+    assert layer.inexact is not None and all(each.inexact is None for each in others)
+    found, rounded = layer.coefficients, replace(layer, inexact=None).coefficients
+    is_rounded = 0
+    for row, weights in enumerate(exact):
+        for k, weight in enumerate(weights):
+            assert found.lower[row, k] <= weight <= found.upper[row, k]
+            is_rounded += not rounded.lower[row, k] <= weight <= rounded.upper[row, k]
+    assert is_rounded
+    # The bounds have it: they widen by what the coefficients may lose, times the size of the inputs.
+    box = Interval(np.full(5, -2.0), np.full(5, 2.0))
+    more = replace(layer, inexact=layer.inexact + 0.25)
+    rows, least = point(np.eye(3)), [np.zeros(0), np.zeros(0)]
+    for number, each in enumerate((layer, more)):
+        over = bounded((each,), box)
+        least[number] = over.lower_bounds(rows, over.silent(3))
+    assert (least[1] <= least[0] - 5 * 0.25 * 2).all()
+
+
+def test_laws_on_a_network_that_divides_by_constants_are_decided() -> None:
+    content, _ = _scaled(0)
+    for ensures in ("d1 <= d2 + 1000", "d1 <= d2 - 1000"):
+        found = _decided(ensures, content)
+        assert found.answer is (LawAnswer.PROVEN if "+" in ensures else LawAnswer.VIOLATED)

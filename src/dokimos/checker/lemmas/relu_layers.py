@@ -27,6 +27,7 @@ from dokimos.networks.semantics.outward import (
     point,
     safe,
     safe_product,
+    up,
 )
 
 # One ReLU in a linear bound, and what is lost by rounding in float64
@@ -86,11 +87,31 @@ Places = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class ReluLayer:
-    """e = weights·v + biases + n with |n| <= noise: an affine layer, and its float32 rounding."""
+    """e = (weights + d)·v + biases + n with |d| <= inexact, |n| <= noise: an affine layer, and rounding.
+
+    `inexact` is what coefficients lose that are no float64 numbers, such as those of a division; 0 where
+    it is left out.
+    """
 
     weights: Floats
     biases: Floats
     noise: Floats
+    inexact: Floats | None = None
+
+    @property
+    def coefficients(self) -> Interval:
+        """The weights as they are."""
+        if self.inexact is None:
+            return point(self.weights)
+        low, high = down(self.weights - self.inexact), up(self.weights + self.inexact)
+        exact = self.inexact == 0
+        return Interval(np.where(exact, self.weights, low), np.where(exact, self.weights, high))
+
+    def noise_over(self, most: Floats) -> Floats:
+        """What is added to e at most, for values v that are at most that large."""
+        if self.inexact is None:
+            return self.noise
+        return up(self.noise + at_most(most @ self.inexact.T, len(self.inexact.T) + 1) + FLUSHED)
 
 
 def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[ReluLayer, ...]:
@@ -98,11 +119,10 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
 
     With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
     run a run of these layers, as in `piecewise_linear`. Between two layers of ReLUs there may be any affine
-    operators: they are composed exactly, and the error of their constant in float64 is noise. Networks side
-    by side are one, and a few values may skip layers (`_layers_of`).
+    operators: they are composed exactly, and the errors of their numbers in float64 are noise and
+    `inexact`. Networks side by side are one, and a few values may skip layers (`_layers_of`).
 
-    Raises InvalidProof if many values skip a layer, if a coefficient is not a float64 number, or if float32
-    may overflow.
+    Raises InvalidProof if many values skip a layer, or if float32 may overflow.
     """
     ops = [node.op for node in network.nodes]
     if not in_a_row(network) or ops != (["Gemm", "Relu"] * len(ops))[: len(ops)] or len(ops) % 2 == 0:
@@ -166,11 +186,12 @@ def _layers_of(form: PiecewiseLinear) -> tuple[ReluLayer, ...]:
 def _with_rows(layer: ReluLayer, rows: Sequence[tuple[int, float]]) -> ReluLayer:
     """The layer with more rows, each of one factor at a place."""
     more = np.zeros((len(rows), layer.weights.shape[1]))
+    inexact = None if layer.inexact is None else np.concatenate([layer.inexact, more])
     for row, (place, factor) in enumerate(rows):
         more[row, place] = factor
     none = np.zeros(len(rows))
     biases, noise = (np.concatenate([each, none]) for each in (layer.biases, layer.noise))
-    return ReluLayer(np.concatenate([layer.weights, more]), biases, noise)
+    return ReluLayer(np.concatenate([layer.weights, more]), biases, noise, inexact)
 
 
 def _read_by(form: PiecewiseLinear, expressions: Sequence[AffineExpression]) -> set[int]:
@@ -183,19 +204,18 @@ def _layer(
     """One layer of expressions in variables, each the sum of signed places among `size`, and in noise."""
     if len(expressions) * size > MOST_WEIGHTS:
         raise InvalidProof(f"a layer has more than {MOST_WEIGHTS} weights")
-    weights, noise = np.zeros((len(expressions), size)), []
+    weights, inexact, noise = np.zeros((len(expressions), size)), np.zeros((len(expressions), size)), []
     constants = outward([each.constant for each in expressions])
     for row, (each, constant) in enumerate(zip(expressions, constants.lower.tolist(), strict=True)):
         factors = {v: c for v, c in each.terms.items() if v not in form.noise}
         values = outward(list(factors.values()))
-        if (values.lower != values.upper).any():
-            raise InvalidProof("a coefficient of a layer is no float64 number")
-        for v, value in zip(factors, values.lower.tolist(), strict=True):
+        for v, low, high in zip(factors, values.lower.tolist(), values.upper.tolist(), strict=True):
             for place, sign in read[v]:
-                weights[row, place] = sign * value
+                weights[row, place] = sign * low
+                inexact[row, place] = high - low  # of neighbours, the difference is a number
         spread = (abs(c) * form.noise[v] for v, c in each.terms.items() if v in form.noise)
         noise.append(sum(spread, each.constant - Fraction(constant)))
-    return ReluLayer(weights, constants.lower, outward(noise).upper)
+    return ReluLayer(weights, constants.lower, outward(noise).upper, inexact if inexact.any() else None)
 
 
 Cases = Floats
@@ -250,8 +270,9 @@ class BoundedLayers:
         g >= r + q·e for 0 <= q <= c, since v >= s·e for s in [0, 1]; and c < 0 gives g >= r + q·e +
         min(−q·l, (c − q)·u) for every q, since c·max(0, e) − q·e is concave, so that its least value on
         [l, u] is at l or u. Going from the last layer to the first leaves an affine function of the inputs
-        (and of the noise), whose minimum over the box is at a corner. So at every x of the box, what is
-        bounded is at least the bound + coefficients·x − min coefficients·x, the minimum over the box.
+        (and of the noise, and of what inexact weights make of values of that size), whose minimum over the
+        box is at a corner. So at every x of the box, what is bounded is at least the bound + coefficients·x
+        − min coefficients·x, the minimum over the box.
 
         All of this is computed in float64, and `lost` bounds what that may lose. By Higham, Accuracy and
         Stability of Numerical Algorithms, 3.1, |fl(Σ a_i·b_i) − Σ a_i·b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074
@@ -268,11 +289,12 @@ class BoundedLayers:
         for number in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[number]
             most = self.read(number)
+            noise = layer.noise_over(most)
             size = at_most(most @ np.abs(layer.weights).T, len(layer.weights.T))
             size = size + np.abs(layer.biases) + FLUSHED
-            loss = gamma(len(layer.weights)) * size + layer.noise
+            loss = gamma(len(layer.weights)) * size + noise
             lost = lost + at_most((np.abs(factors) * loss).sum(-1), len(layer.weights))
-            lost = lost + at_most((unknown * (size + layer.noise)).sum(-1), len(layer.weights))
+            lost = lost + at_most((unknown * (size + noise)).sum(-1), len(layer.weights))
             constant = constant + factors @ layer.biases
             lost = lost + ROUNDED * np.abs(constant) + FLUSHED * (1.0 + most.sum(-1))
             factors, unknown = factors @ layer.weights, np.zeros(1)

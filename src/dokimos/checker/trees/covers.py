@@ -109,8 +109,8 @@ class TreeZones:
         self.shift, self.slack = units(self.trees)
         self.error = score_error(self.trees, self.slack)
         if self.trees.tie:
-            tie = Fraction(self.trees.tie) * self.trees.divisor * Fraction(2) ** self.shift
-            self.slack = max(self.slack, 2 * self.error) + ceil(tie)
+            tie = ceil(Fraction(self.trees.tie) * self.trees.divisor * Fraction(2) ** self.shift)
+            self.slack, self.error = max(self.slack, 2 * self.error) + tie, self.error + tie
         in_units = np.ldexp(self.trees.values.astype(np.float64), self.shift)
         self.exact: Ints = np.rint(in_units).astype(np.int64)
         self.base: Ints = np.rint(np.ldexp(self.trees.base.astype(np.float64), self.shift)).astype(np.int64)
@@ -190,13 +190,14 @@ class TreeZones:
         """In which boxes Σ factor · score + quantity may be at most 0, or below 0, as the sign says.
 
         Theorem 1. The scores of a case, times the divisor and in units, are the sums over the trees of what
-        the case reaches, and of the bases, but for `score_error`. So the comparison fails where the least
+        the case reaches, and of the bases, but for `score_error`; what is compared is, but for that and the
+        tie. So the comparison fails where the least
         such sums, with the least value of the quantity, are still above 0 (or, for "below", not below it).
 
         Theorem 2. Of scores of one class with factors f > 0 and −f, let in every combination of leaves the
         value of the first record be at least that of the other. As rounding is monotone and the order of
-        the sums is the same, so are the scores; and the comparison fails where the quantity is above 0 (or,
-        for "below", not below it).
+        the sums is the same, so are the scores, and with a tie what is compared; and the comparison fails
+        where the quantity is above 0 (or, for "below", not below it).
         """
         scale = self.trees.divisor * Fraction(2) ** self.shift
         size = sum(abs(factor) for _, _, factor in part.scores)

@@ -42,7 +42,10 @@ class SumOfTrees:
 
     each operation rounded to nearest in the type of `values` and `base`, float64 or float32. The decision
     is the first largest score; or, with a `tie` above 0, some class whose score is at most that much below
-    each of the others. `roots` are the first nodes of the trees; inner nodes have the values 0.
+    each of the others. Where scores are compared with numbers, what is compared is, with a `tie`, a number
+    at most that far from the score: by some function of the values of the leaves that falls with none of
+    them (so a program may add and weigh them in another order). `roots` are the first nodes of the trees;
+    inner nodes have the values 0.
     """
 
     roots: Ints

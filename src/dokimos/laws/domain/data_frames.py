@@ -80,14 +80,14 @@ def domain_of(table: Any, *, target: str | None = None, name: str = "table") -> 
     if target is not None and target not in table.columns:
         raise InputError(f"There is no column {target}{did_you_mean(target, table.columns)}.")
     kept = table if target is None else table.drop(columns=[target])
-    features = [_as_choice(each) for each in features_of(kept)]
+    features = [as_choice(each) for each in features_of(kept)]
     return Domain(name, layout=Layout(features), inputs=lambda: kept)
 
 
 def table_domain(table: CsvTable, columns: Sequence[str] | None = None) -> Domain:
     """The same of a file; of all its columns, or of these. Raises InputError."""
     names = list(table.columns) if columns is None else columns
-    features = [_as_choice(column_feature(name, table.column(name))) for name in names]
+    features = [as_choice(column_feature(name, table.column(name))) for name in names]
     rows = read_table(table.path, features)
     return Domain(table.path.stem, layout=Layout(features), inputs=lambda: rows)
 
@@ -102,7 +102,8 @@ def _cells_of(column: NDArray[Any]) -> tuple[Cell, ...]:
     )
 
 
-def _as_choice(feature: Feature) -> Feature:
+def as_choice(feature: Feature) -> Feature:
+    """A category with several values as a choice of these, so that laws on it can be proven."""
     if feature.kind is not Kind.CATEGORY or len(feature.values) < 2:
         return feature
     return replace(

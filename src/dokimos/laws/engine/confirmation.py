@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -39,32 +41,38 @@ _MOST_PAIRS = 6
 #: A real number is bisected to this many bits.
 _BISECTED = 24
 _ROUNDS = 40
+#: How many values are tried first where time is limited; then twice as many, and so on.
+_FIRST_TRIED = 2
 
 
-def shrink(cases: list[LawCase], runner: Runner, *, tolerated: bool = False) -> list[LawCase]:
+def shrink(
+    cases: list[LawCase], runner: Runner, *, tolerated: bool = False, end: float = math.inf
+) -> list[LawCase]:
     """Each case, with other draws that also violate the law and change the records less, if there are any.
 
     All draws of a case are tried in turn, then all pairs of them, for all cases at once, until nothing gets
     smaller: the change is locally the smallest, not always globally. The inputs of a case never change. The
-    cases passed in must violate the law; so do those returned.
+    cases passed in must violate the law; so do those returned. It stops at the time `end`.
     """
     if not cases or not cases[0].draws:
         return cases
     best = list(cases)
     for _ in range(_ROUNDS):
+        if time.perf_counter() > end:
+            break
         before = [case.draws for case in best]
         for draw in range(len(best[0].draws)):
-            best = _shrink_draws(best, (draw,), runner, tolerated)
+            best = _shrink_draws(best, (draw,), runner, tolerated, end)
         if [case.draws for case in best] == before:
             for pair in list(combinations(range(len(best[0].draws)), 2))[:_MOST_PAIRS]:
-                best = _shrink_draws(best, pair, runner, tolerated)
+                best = _shrink_draws(best, pair, runner, tolerated, end)
         if [case.draws for case in best] == before:
             break
     return best
 
 
 def _shrink_draws(
-    cases: list[LawCase], which: tuple[int, ...], runner: Runner, tolerated: bool
+    cases: list[LawCase], which: tuple[int, ...], runner: Runner, tolerated: bool, end: float
 ) -> list[LawCase]:
     """Each case, with other values of some of its draws if those also violate the law and are smaller."""
     tried: list[LawCase] = []
@@ -79,21 +87,32 @@ def _shrink_draws(
                 draws[draw] = value
             tried.append(replace(case, draws=tuple(draws)))
             owner.append(index)
-    judged = run_cases(tried, runner, tolerated=tolerated)
     best = list(cases)
-    if judged.size == 0:
-        return best
-    sizes = change_sizes(judged, [each.name for each in runner.plan.law.inputs])
-    chosen: dict[int, tuple[tuple[float, ...], int]] = {}
-    for row in range(judged.size):
-        index = owner[int(judged.ids[row])]
-        values = tuple(judged.draws[draw][row].item() for draw in which)
-        size = (*sizes[row], sum(abs(value) for value in values), *values)
-        if index not in chosen or size < chosen[index][0]:
-            chosen[index] = (size, row)
-    for index, (_, row) in chosen.items():
+    chosen: dict[int, tuple[tuple[float, ...], Frame, int]] = {}
+    for start, judged in _judged(tried, runner, tolerated, end):
+        sizes = change_sizes(judged, [each.name for each in runner.plan.law.inputs]) if judged.size else []
+        for row in range(judged.size):
+            index = owner[start + int(judged.ids[row])]
+            values = tuple(judged.draws[draw][row].item() for draw in which)
+            size = (*sizes[row], sum(abs(value) for value in values), *values)
+            if index not in chosen or size < chosen[index][0]:
+                chosen[index] = (size, judged, row)
+    for index, (_, judged, row) in chosen.items():
         best[index] = case_of(judged, row, runner.plan.law)
     return best
+
+
+def _judged(
+    tried: list[LawCase], runner: Runner, tolerated: bool, end: float
+) -> Iterator[tuple[int, Frame]]:
+    """Those of the cases that violate the law, and where their numbers begin.
+
+    With an end, they are run in parts that grow, until it is over.
+    """
+    start, size = 0, len(tried) if end == math.inf else _FIRST_TRIED
+    while start < len(tried) and (start == 0 or time.perf_counter() < end):
+        yield start, run_cases(tried[start : start + size], runner, tolerated=tolerated)
+        start, size = start + size, 2 * size
 
 
 def _fewer(values: list[int | float]) -> list[int | float]:
@@ -175,14 +194,14 @@ _BATCH = 64
 _CLOSE = 1e-4
 
 
-def what_wavers(runner: Runner, source: InputSource) -> str:
+def what_wavers(runner: Runner, source: InputSource, most: int = _CASES) -> str:
     """What gives other results for the same cases when run a second time; empty if nothing does.
 
-    Only a sample of cases is run twice, so code that rarely draws at random may go unnoticed.
+    Only `most` cases are run twice, so code that rarely draws at random may go unnoticed.
     """
     quiet = runner.alike()
     size = source.size or 0
-    rows = np.unique(np.linspace(0, size - 1, min(size, _CASES)).astype(np.int64))
+    rows = np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.int64))
     inputs = {each.name: source.at(rows) for each in runner.plan.law.inputs}
     frame = Frame(np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64), dict(inputs))
     first = quiet.prepare(frame, Sampler(np.random.default_rng(0)))
@@ -289,10 +308,18 @@ class Confirmed:
     unrepeatable: int
 
 
-def confirm(kept: Sequence[KeptViolation], runner: Runner, *, shrinks: bool, guard: Guard) -> Confirmed:
+def confirm(
+    kept: Sequence[KeptViolation],
+    runner: Runner,
+    *,
+    shrinks: bool,
+    guard: Guard,
+    end: float = math.inf,
+) -> Confirmed:
     """The violations that also show when records are predicted one by one, and how many do not.
 
-    They are shrunk first if asked for. An interruption keeps those confirmed so far.
+    They are shrunk first if asked for. An interruption keeps those confirmed so far; so does the time
+    `end`, but one is confirmed in any case.
     """
     sure: list[_Ranked] = []
     vanished: list[LawCase] = []
@@ -301,8 +328,8 @@ def confirm(kept: Sequence[KeptViolation], runner: Runner, *, shrinks: bool, gua
         cases = [case_of(frame, 0, runner.plan.law) for frame in frames]
         small = list(cases)
         if shrinks and cases:
-            guard(partial(_make_small, small, runner, tolerated))
-        guard(partial(_run_again, small, cases, runner, tolerated, sure, vanished))
+            guard(partial(_make_small, small, runner, tolerated, end))
+        guard(partial(_run_again, small, cases, runner, tolerated, sure, vanished, end))
     unrepeatable = 0
 
     def compare() -> None:
@@ -314,8 +341,8 @@ def confirm(kept: Sequence[KeptViolation], runner: Runner, *, shrinks: bool, gua
     return Confirmed(tuple(each for _, each in ordered), len(vanished) - unrepeatable, unrepeatable)
 
 
-def _make_small(cases: list[LawCase], runner: Runner, tolerated: bool) -> None:
-    cases[:] = shrink(cases, runner, tolerated=tolerated)
+def _make_small(cases: list[LawCase], runner: Runner, tolerated: bool, end: float) -> None:
+    cases[:] = shrink(cases, runner, tolerated=tolerated, end=end)
 
 
 def _run_again(
@@ -325,8 +352,11 @@ def _run_again(
     tolerated: bool,
     sure: list[_Ranked],
     vanished: list[LawCase],
+    end: float,
 ) -> None:
     for smallest, original in zip(small, cases, strict=True):
+        if sure and time.perf_counter() > end:
+            return
         found = _confirmed(smallest, runner, tolerated) or _confirmed(original, runner, tolerated)
         if found is None:
             vanished.append(original)

@@ -138,7 +138,9 @@ _CODE_BATCH, _MOST_CODE = 64, 8192
 _FUNCTION_BATCH = 512
 #: The work between two points at which an interruption loses nothing: how long, and how much at first.
 _MOMENT = 0.2
-_FIRST_PART = 64
+_FIRST_PART, _FIRST_OF_A_TIME = 64, 4
+#: The share of a limited time that is left for violations, which are run again and made small.
+_FOR_VIOLATIONS = 0.2
 #: How many times what a call takes its cases take, and how many parts are remembered.
 _OVERHEAD, _REMEMBERED = 10, 8
 
@@ -218,7 +220,8 @@ class _Session:
         self._draws = self._held = self._tested = self._outside = 0
         self._interrupted = self._starved = self._given_up = False
         self._out_of_time = False
-        self._part, self._pace = _FIRST_PART, _Pace()
+        self._part = _FIRST_PART if settings.seconds is None else _FIRST_OF_A_TIME
+        self._pace = _Pace()
         self._end = np.inf if settings.seconds is None else time.perf_counter() + settings.seconds
         self._batch = _batch_size(self._plan, source)
 
@@ -237,7 +240,8 @@ class _Session:
 
     def _run_twice(self) -> None:
         """Check determinism: no claim about all draws is made if running them again gives other results."""
-        self._wavers = what_wavers(self._runner, self._source)
+        most = _FIRST_PART if self._settings.seconds is None else _FIRST_OF_A_TIME
+        self._wavers = what_wavers(self._runner, self._source, most)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -306,14 +310,23 @@ class _Session:
             self._record(self._runner.judge(part, draw))
             seconds = time.perf_counter() - begun
             self._part = self._pace.after(part.size, seconds, self._runner.fixed_seconds)
+            if self._settings.seconds is not None:  # and no more than there is time for, as far as is known
+                left = (self._testing_end - time.perf_counter()) * part.size / max(seconds, 1e-9)
+                self._part = max(1, min(self._part, int(min(left, _LARGEST_BATCH))))
             start += part.size
             if self._runner.is_hopeless or self._is_over():
                 return
 
     def _is_over(self) -> bool:
         """Whether the time is up, if there is a limit; then the tests end with what there is."""
-        self._out_of_time = self._out_of_time or time.perf_counter() > self._end
+        self._out_of_time = self._out_of_time or time.perf_counter() > self._testing_end
         return self._out_of_time
+
+    @property
+    def _testing_end(self) -> float:
+        """When tests end: violations are run again after that."""
+        left = _FOR_VIOLATIONS * (self._settings.seconds or 0.0) if self._tally.violated else 0.0
+        return self._end - left
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
@@ -368,7 +381,9 @@ class _Session:
         errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
         refused = self._runner.refused
-        confirmed = confirm(tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded)
+        confirmed = confirm(
+            tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded, end=self._end
+        )
         exact = True if exhaustive else None if in_order else False
         return LawResult(
             law=law,

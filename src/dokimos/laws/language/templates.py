@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.core.readable import printable, unknown_name
-from dokimos.laws.domain.data_frames import Cell, CsvTable, column_feature
+from dokimos.laws.domain.data_frames import Cell, CsvTable, as_choice, column_feature
 from dokimos.laws.domain.features import Feature, Kind
 from dokimos.laws.language.law_layout import format_law, format_literal
 from dokimos.laws.language.parser import parse_law
@@ -205,7 +205,8 @@ def first_laws(table: CsvTable, target: str, *, data: str) -> FirstLaws:
     Raises InputError if there is no such column, or no other one.
     """
     aim = _target(target, table.column(target))
-    features = [column_feature(name, cells) for name, cells in table.columns.items() if name != target]
+    columns = [(name, cells) for name, cells in table.columns.items() if name != target]
+    features = [as_choice(column_feature(name, cells)) for name, cells in columns]
     if not features:
         raise InputError(f"{table.path}: there is no other column than {target}.")
     domain = module_name(table.path.stem)
@@ -289,12 +290,12 @@ def _is_flag(feature: Feature) -> bool:
 def _declared(feature: Feature) -> str:
     """The declaration of a feature in a domain's file."""
     parts: list[str] = [_string(each) for each in (feature.name, *feature.values)]
-    if not _is_flag(feature) and feature.low is not None:
+    if not _is_flag(feature) and not feature.values and feature.low is not None:
         parts += [repr(feature.low), repr(feature.high)]
     if feature.dtype is not None:
         parts.append(f"dtype={_string(feature.dtype)}")
-    if feature.may_miss:
-        parts.append("missing=True")
+    if feature.may_miss or feature.has_none:
+        parts.append("missing=True" if feature.may_miss else "none=True")
     return f"{_constructor(feature)}({', '.join(parts)})"
 
 
@@ -304,7 +305,7 @@ def _laws(
     """Three laws: fairness (or a feature that should not matter), monotonicity, robustness."""
     ranked = sorted(_numbers(features, table), key=lambda each: -_agreement(table, each, target))
     groups = [each for each in features if 2 <= _values(each) <= _MOST_CLASSES]
-    groups.sort(key=lambda each: (not _PROTECTED.search(each.name), each.kind is not Kind.CATEGORY))
+    groups.sort(key=lambda each: (not _PROTECTED.search(each.name), not each.values))
     chosen: list[tuple[str, Feature]] = []
     if groups:
         chosen.append(("fair", groups[0]))
@@ -330,7 +331,7 @@ def _numbers(features: Sequence[Feature], table: CsvTable) -> list[Feature]:
     return [
         each
         for each in features
-        if not each.holds_strings
+        if each.kind in (Kind.INTEGER, Kind.REAL)
         and not _is_flag(each)
         and each.low != each.high
         and not (each.name.lower().endswith("id") and len(set(table.column(each.name))) == table.size)

@@ -6,7 +6,7 @@ import copy
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.models.category_splits import CategorySplit, of_lightgbm, of_xgboost, with_splits
+from dokimos.laws.domain.features import Layout, Slot
+from dokimos.laws.models.category_splits import (
+    CategorySplit,
+    asked_splits,
+    categories_of_records,
+    of_catboost,
+    of_lightgbm,
+    of_xgboost,
+    with_splits,
+)
 from dokimos.laws.models.trees import LEAF, Damaged, DecisionTree, Ensemble, NotRead, endless, last_not
 
 #: Numbers of this size and below are 0 to lightgbm.
@@ -24,7 +33,6 @@ _TINY = float(np.float32(1e-35))
 #: right but for a few units in the last place.
 _TIE_SINGLE, _TIE_DOUBLE = 2.0**-20, 2.0**-48
 _EXPONENTIAL, _LOGISTIC = "the exponential", "the logistic function"
-_CATEGORIES = "its splits are sets of categories; encode them as columns of 0 and 1"
 
 
 @dataclass(frozen=True)
@@ -338,7 +346,20 @@ def categories_of(booster: Any) -> dict[int, tuple[str, ...]]:
     if library == "lightgbm":
         head = booster.model_to_string(num_iteration=1).split("\nTree=")[0]
         return of_lightgbm(_fields(head), booster.pandas_categorical)
-    return {}
+    return dict.fromkeys(booster.get_cat_feature_indices(), ())
+
+
+def placed_categories(
+    booster: Any, trees: Ensemble, slots: Sequence[Slot], layout: Layout, hand: Callable[[Any], Any]
+) -> Ensemble:
+    """Trees with splits by categories, of a Booster or a model of catboost, as trees of records.
+
+    Raises NotRead.
+    """
+    if type(booster).__module__.partition(".")[0] != "catboost":
+        return categories_of_records(trees, categories_of(booster), slots, layout)
+    splits = list(asked_splits(_catboost_document(booster)).values())
+    return of_catboost(booster, splits, trees, slots, layout, hand)
 
 
 def _lightgbm_of_one_leaf(head: str) -> Callable[[float], bool]:
@@ -359,42 +380,47 @@ def _lightgbm_of_one_leaf(head: str) -> Callable[[float], bool]:
     return is_second
 
 
+def _catboost_document(model: Any) -> Any:
+    with tempfile.TemporaryDirectory(prefix="dokimos-") as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        return json.loads(path.read_text())
+
+
 def read_catboost(model: Any, *, names: list[str]) -> Ensemble:
     """The oblivious trees of a model of catboost, from the JSON that it writes.
 
     Records are rounded to float32; a bit of the number of a leaf is set where a feature is above a border;
     the values of leaves are added in doubles, tree after tree, the bias last. Of two classes, the second is
-    decided above 0. Raises NotRead, or what a document of another shape raises.
+    decided above 0. Splits by categories (`asked_splits`) are columns of 0 and 1 behind those of records.
+    Raises NotRead, or what a document of another shape raises.
     """
-    with tempfile.TemporaryDirectory(prefix="dokimos-") as folder:
-        path = Path(folder) / "model.json"
-        model.save_model(str(path), format="json")
-        document = json.loads(path.read_text())
+    document = _catboost_document(model)
     parameters = document["model_info"]["params"]
     given = json.loads(parameters) if isinstance(parameters, str) else parameters
     objective = given["loss_function"]["type"]
     meaning = _meaning(_CATBOOST, objective, "catboost")
     if (meaning.halves or meaning.several) and type(model).__name__ != "CatBoostClassifier":
         raise NotRead("it gives scores, not classes; load it as a CatBoostClassifier")
-    if "oblivious_trees" not in document or document["features_info"].get("categorical_features"):
-        raise NotRead(
-            "it has categorical features, or trees that are not symmetric; encode the categories "
-            "as columns of 0 and 1, and fit with grow_policy='SymmetricTree'"
-        )
+    if "oblivious_trees" not in document:
+        raise NotRead("its trees are not symmetric; fit it with grow_policy='SymmetricTree'")
     scale, bias = document["scale_and_bias"]
     if scale != 1:
         raise NotRead("its sum is scaled")
-    features = {each["feature_index"]: each for each in document["features_info"]["float_features"]}
+    features = {each["feature_index"]: each for each in document["features_info"].get("float_features", ())}
+    inputs, asked = len(model.feature_names_), asked_splits(document)
+    columns = {split: inputs + k for k, split in enumerate(asked)}
     scores = len(bias) + meaning.halves
     trees = [
-        _catboost_tree(tree, features, len(bias), meaning.halves) for tree in document["oblivious_trees"]
+        _catboost_tree(tree, features, columns, len(bias), meaning.halves)
+        for tree in document["oblivious_trees"]
     ]
     last = np.concatenate([np.zeros(scores - len(bias)), bias])[None]
     one = np.zeros(1, dtype=np.int64)
     trees.append(DecisionTree(one - 1, np.zeros(1), one, one, last, np.zeros(1, np.bool_)))
     return Ensemble(
         trees,
-        inputs=max(each["flat_feature_index"] for each in features.values()) + 1,
+        inputs=inputs + len(asked),
         base=[0.0] * scores,
         single=True,
         names=names,
@@ -403,11 +429,11 @@ def read_catboost(model: Any, *, names: list[str]) -> Ensemble:
     )
 
 
-def _catboost_tree(tree: Any, features: Mapping[int, Any], scores: int, before: int) -> DecisionTree:
+def _catboost_tree(
+    tree: Any, features: Mapping[int, Any], columns: Mapping[int, int], scores: int, before: int
+) -> DecisionTree:
     """A tree of which all nodes of a level ask the same; the last split is asked first."""
     splits = tree["splits"] or []
-    if any(each["split_type"] != "FloatFeature" for each in splits):
-        raise NotRead(_CATEGORIES)
     depth = len(splits)
     inner, leaves = 2**depth - 1, 2**depth
     own = np.arange(inner + leaves)
@@ -415,6 +441,9 @@ def _catboost_tree(tree: Any, features: Mapping[int, Any], scores: int, before: 
     missing_left = np.zeros(len(own), dtype=np.bool_)
     for level, split in enumerate(reversed(splits)):
         nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
+        if split["split_type"] != "FloatFeature":
+            feature[nodes], at[nodes] = columns[split["split_index"]], 0.5
+            continue
         about = features[split["float_feature_index"]]
         feature[nodes], at[nodes] = about["flat_feature_index"], float(np.float32(split["border"]))
         missing_left[nodes] = about["nan_value_treatment"] != "AsTrue"

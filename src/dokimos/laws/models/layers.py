@@ -98,9 +98,10 @@ def of_records(
         if not any(each.column == source for each in made):
             continue
         if slot.feature.kind is not Kind.CHOICE and not all(e.rises for e in made if e.column == source):
-            raise NotRead(
-                f"{slot.feature.name} is encoded by its values, but is a number; declare a choice(…)"
+            what = (
+                "holds strings" if slot.feature.holds_strings else "is encoded by its values, but a number"
             )
+            raise NotRead(f"{slot.feature.name} {what}; declare it as a choice(…) in the domain")
         at = range(slot.start, slot.stop)
         for column in at:
             row = plain.copy()

@@ -16,8 +16,8 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.domain.functions import has_parameter
-from dokimos.laws.models.boosted import categories_of, margins_of, read_booster
-from dokimos.laws.models.category_splits import categories_of_records, of_scikit
+from dokimos.laws.models.boosted import categories_of, margins_of, placed_categories, read_booster
+from dokimos.laws.models.category_splits import of_scikit
 from dokimos.laws.models.estimators import (
     fitted_names,
     handing,
@@ -172,7 +172,7 @@ def _of_categories(
     slots = input_slots(given, layout)
     if is_encoded:
         return of_scikit(given, trees, slots, layout, hand)
-    return categories_of_records(trees, names, slots, layout)
+    return placed_categories(booster, trees, slots, layout, hand)
 
 
 def _as_network(model: Model, make: Callable[[Layout], bytes], domain: Domain | None) -> Model:

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.models.tested_model import Rows
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead
+from dokimos.laws.models.trees import (
+    LEAF,
+    LEFT,
+    RIGHT,
+    DecisionTree,
+    Ensemble,
+    NodeTest,
+    NotRead,
+    with_steps,
+)
 
 #: Numbers of records are looked for between these ends.
 _MOST = 1e30
@@ -134,18 +143,9 @@ def trees_of_records(
     )
 
 
-@dataclass(frozen=True)
-class _Test:
-    """A test of records: a column, up to where to go left, and whether a missing value does."""
-
-    column: int
-    at: float
-    missing_left: bool
-
-
-def _always(column: int, left: bool) -> _Test:
+def _always(column: int, left: bool) -> NodeTest:
     end = float(np.finfo(np.float64).max)
-    return _Test(column, end if left else -end, left)
+    return NodeTest(column, end if left else -end, left, LEFT, RIGHT)
 
 
 class _Pulled:
@@ -187,53 +187,34 @@ class _Pulled:
 
     def tree(self, tree: DecisionTree) -> DecisionTree:
         """The same tree of records: a test of a choice becomes one of an option after the other."""
-        chains = [self._chain(tree, node) for node in range(len(tree.feature))]
-        sizes = np.array([max(1, len(chain)) for chain in chains])
-        start = np.cumsum(sizes) - sizes
-        feature, at = np.full(int(sizes.sum()), LEAF), np.zeros(int(sizes.sum()))
-        left, right = np.arange(len(feature)), np.arange(len(feature))
-        missing = np.zeros(len(feature), dtype=np.bool_)
-        for node, chain in enumerate(chains):
-            for k, (test, goes_left) in enumerate(chain):
-                own = int(start[node]) + k
-                sides = int(start[tree.left[node]]), int(start[tree.right[node]])
-                feature[own], at[own], missing[own] = test.column, test.at, test.missing_left
-                if goes_left is None:
-                    left[own], right[own] = sides
-                    continue
-                after = own + 1 if k + 1 < len(chain) else sides[1 if goes_left else 0]
-                left[own], right[own] = after, sides[0 if goes_left else 1]
-        value = np.repeat(tree.value, sizes, axis=0)
-        return DecisionTree(feature.astype(np.int64), at, left, right, value, missing)
+        inner = np.flatnonzero(tree.feature != LEAF).tolist()
+        return with_steps(tree, {node: self._steps(tree, node) for node in inner})
 
-    def _chain(self, tree: DecisionTree, node: int) -> list[tuple[_Test, bool | None]]:
-        """The tests of a node: of a number (None), or of options, each with the side that it goes to."""
+    def _steps(self, tree: DecisionTree, node: int) -> list[NodeTest]:
+        """The tests of a node: of a number, or of options, each of which goes to a side."""
         column = int(tree.feature[node])
-        if column == LEAF:
-            return []
         source, at = self._made[column].column, float(tree.threshold[node])
         missing = tree.missing_left is not None and bool(tree.missing_left[node])
         if source is None:
             value = self._transformed(self._plain)[0, column]
-            return [(_always(0, self._goes_left(float(value), at, missing)), None)]
+            return [_always(0, self._goes_left(float(value), at, missing))]
         slot = self._slots[source]
         if source in self._options:
             return self._of_choice(slot, self._options[source][:, column], at, missing)
         if source in self._gaps:
             missing = self._goes_left(self._gaps[source][column], at, missing)
-        return [(_Test(slot.start, self._last[column, at], missing), None)]
+        return [NodeTest(slot.start, self._last[column, at], missing, LEFT, RIGHT)]
 
     def _of_choice(
         self, slot: Slot, values: NDArray[np.float64], at: float, missing: bool
-    ) -> list[tuple[_Test, bool | None]]:
+    ) -> list[NodeTest]:
         sides = [self._goes_left(value, at, missing) for value in values.tolist()]
         options = sides[: slot.feature.width]
         rest = sides[-1] if slot.feature.has_none else sum(options) * 2 > len(options)
         tested = [k for k, side in enumerate(options) if side is not rest]
-        found: list[tuple[_Test, bool | None]] = [
-            (_Test(slot.start + k, 0.5, False), not rest) for k in tested
-        ]
-        return found or [(_always(slot.start, rest), None)]
+        one, other = (LEFT, RIGHT) if rest else (RIGHT, LEFT)
+        found = [NodeTest(slot.start + k, 0.5, False, n + 1, other) for n, k in enumerate(tested)]
+        return [*found[:-1], found[-1]._replace(left=one)] if found else [_always(slot.start, rest)]
 
     def _goes_left(self, value: float, at: float, missing: bool) -> bool:
         return missing if value != value else bool(value <= at)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from dokimos.laws.models.category_splits import CategorySplit, with_splits
 from dokimos.laws.models.estimators import Columns, fitted_names
 from dokimos.laws.models.layers import layers_of
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_not
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, NotRead, last_left, last_not
 
+Floats = NDArray[np.float64]
 _MOST = np.finfo(np.float64).max
 #: Losses of HistGradientBoosting whose prediction is the exponential of what the trees add up to.
 _LOGARITHMIC = ("gamma", "poisson")
@@ -305,10 +306,77 @@ def _of_shares(
     )
 
 
-def _several(estimator: Any) -> Ensemble:
+def _average(estimator: Any) -> Ensemble:
+    """A vote of regressors: the average of what trees, forests and boosted trees predict."""
+    members = list(estimator.estimators_)
+    weights = np.ones(len(members)) if estimator.weights is None else np.array(_weights(estimator))
+    if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
+        raise NotRead("its weights are not all 0 or more; leave out `weights`")
+    return _of_numbers(estimator, members, weights / weights.sum(), 0.0)
+
+
+def _stacked_numbers(estimator: Any) -> Ensemble:
+    """A stack of regressors, of whose predictions a linear model makes its own."""
+    if estimator.passthrough or set(estimator.stack_method_) != {"predict"}:
+        raise NotRead("it stacks more than predictions; leave out `passthrough`")
+    (coef, bias), *more = layers_of(estimator.final_estimator_)
+    if more or coef.shape != (1, len(estimator.estimators_)):
+        raise NotRead("its last model is not linear")
+    return _of_numbers(estimator, list(estimator.estimators_), coef[0], float(bias[0]))
+
+
+def _of_numbers(estimator: Any, members: list[Any], factors: Floats, base: float) -> Ensemble:
+    """Trees that add up to base + Σ factor · prediction of a member, but for the `tie`.
+
+    Theorem. What the estimator predicts of a record by itself is a function of the values of the leaves
+    that falls with none of ours: additions, and products with one sign, are monotone as rounded, and ours
+    are in the order of the member's own, or the other way round where its factor is below 0. With
+    |prediction| at most Sᵢ, S = |base| + Σ |factorᵢ|·Sᵢ, and N = T + 16·M for T trees of M members, either
+    side rounds less than N times, and loses at most 2⁻⁵²·N·S; the tie is more than both. ∎
+    """
+    read = [_member(each) for each in members]
+    is_single = all(each.single for each in read)
+    trees, size = [], abs(base)
+    for found, factor in zip(read, factors.tolist(), strict=True):
+        size += abs(factor) * float(found.largest_scores[0])
+        base += factor * float(found.base[0]) / found.divide
+        for tree in found.trees:
+            own = found.added(tree.value)
+            value = own * factor / found.divide
+            leaves = np.argsort(own[tree.feature == LEAF, 0], kind="stable")
+            order, given = (each[tree.feature == LEAF, 0][leaves] for each in (value, own))
+            if factor and (np.diff(order * np.sign(factor))[np.diff(given) > 0] <= 0).any():
+                raise NotRead("two leaves of it have values that are too close to be told apart")
+            at = last_left(tree.threshold) if found.single and not is_single else tree.threshold
+            trees.append(replace(tree, value=value, threshold=at))
+    return Ensemble(
+        trees,
+        base=[base],
+        single=is_single,
+        takes_missing=all(each.takes_missing for each in read),
+        tie=float(_LOST * (len(trees) + 16 * len(read)) * max(size, 2.0**-100)),
+        **_head(estimator),
+    )
+
+
+def _member(member: Any) -> Ensemble:
+    kind = type(member).__name__
+    known = READERS.get(kind) in (_plain, _bagged, _boosted, _hist)
+    if not known or getattr(member, "n_jobs", None) not in (None, 1):
+        raise NotRead(
+            f"its member {kind} is no tree, forest or boosted trees of one job; prove laws of its members: "
+            "an average of models that never fall never falls"
+        )
+    found = read_scikit(member)
+    if found.link:
+        raise NotRead(f"its member {kind} predicts {found.link} of a sum")
+    return found
+
+
+def _median(estimator: Any) -> Ensemble:
     raise NotRead(
-        "it averages, or takes the median of, numbers that its members add up each for itself; prove laws "
-        "of its members: an average of models that never fall never falls"
+        "it takes the median of what its members predict; prove laws of its members: a median of models "
+        "that never fall never falls"
     )
 
 
@@ -325,7 +393,9 @@ READERS: Mapping[str, Callable[[Any], Ensemble]] = {
     **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), _boosted),
     **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), _hist),
     **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagged),
-    **dict.fromkeys(("VotingRegressor", "StackingRegressor", "AdaBoostRegressor"), _several),
+    "VotingRegressor": _average,
+    "StackingRegressor": _stacked_numbers,
+    "AdaBoostRegressor": _median,
     "VotingClassifier": _voting,
     "StackingClassifier": _stacked,
     "AdaBoostClassifier": _adaptive,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -67,11 +67,45 @@ class DecisionTree:
 
     @property
     def depth(self) -> int:
-        """The number of steps from the root to the furthest leaf."""
+        """The number of steps from the root to the furthest leaf, by whichever of its parents."""
         depths = np.zeros(len(self.feature), dtype=np.int64)
         for node in np.flatnonzero(self.feature != LEAF):
-            depths[[self.left[node], self.right[node]]] = depths[node] + 1
+            sides = [self.left[node], self.right[node]]
+            depths[sides] = np.maximum(depths[sides], depths[node] + 1)
         return int(depths.max())
+
+
+#: The sides of a node, where the tests that stand for it end.
+LEFT, RIGHT = -1, -2
+
+
+class NodeTest(NamedTuple):
+    """A test among those that stand for a node, and where it leads: a test by its number, or a side."""
+
+    column: int
+    at: float
+    missing_left: bool
+    left: int
+    right: int
+
+
+def with_steps(tree: DecisionTree, steps: Mapping[int, Sequence[NodeTest]]) -> DecisionTree:
+    """The tree with tests in place of some of its nodes; a test leads to later ones, or to a side."""
+    if not steps:
+        return tree
+    sizes = np.array([len(steps.get(node, (None,))) for node in range(len(tree.feature))])
+    start = np.cumsum(sizes) - sizes
+    feature, at = np.repeat(tree.feature, sizes), np.repeat(tree.threshold, sizes)
+    left, right = (np.repeat(start[side], sizes) for side in (tree.left, tree.right))
+    known = np.zeros(len(tree.feature), np.bool_) if tree.missing_left is None else tree.missing_left
+    missing = np.repeat(known, sizes)
+    for node, tests in steps.items():
+        first = int(start[node])
+        ends = {LEFT: int(start[tree.left[node]]), RIGHT: int(start[tree.right[node]])}
+        for own, step in enumerate(tests, first):
+            feature[own], at[own], missing[own] = step.column, step.at, step.missing_left
+            left[own], right[own] = (ends.get(to, first + to) for to in (step.left, step.right))
+    return DecisionTree(feature, at, left, right, np.repeat(tree.value, sizes, axis=0), missing)
 
 
 class Ensemble:
@@ -80,7 +114,8 @@ class Ensemble:
     It is computed in doubles, or with `float32_sums` in float32, in this order. With `single`, records are
     rounded to float32 before they are compared, as scikit-learn does. The decision is the index of the
     largest score, or the entry of `classes` at that index; a single score is the decision itself. With a
-    `tie`, a class may be decided whose score is that much below the largest; with a `link`, the words for
+    `tie`, a class may be decided whose score is that much below the largest, and a single score that is the
+    decision may be that much off; with a `link`, the words for
     an increasing function, the decision is that function of the single score; if it `is_vector`, there is
     none, but several numbers. Without `takes_missing`, there is no score for a record with nan. `names` are
     those of the columns, where they are known.
@@ -212,6 +247,22 @@ def last_not(holds: Callable[[float], bool], bits: type, number: type, *, most: 
         is_above = holds(float(bits(middle).view(number)))
         low, high = (low, middle) if is_above else (middle, high)
     return float(bits(low).view(number))
+
+
+def last_left(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest double that is at most each threshold after it is rounded to float32.
+
+    The numbers that round to a float32 f are those up to the middle between f and the next, and that middle
+    where f is even: of all doubles, the middle is one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = threshold.astype(np.float32)
+        below = np.where(below > threshold, np.nextafter(below, np.float32(-np.inf)), below)
+        above = np.nextafter(below, np.float32(np.inf))
+        middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
+        goes_left = middle.astype(np.float32) <= threshold
+    found = np.where(goes_left, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(below) & np.isfinite(above), found, threshold)
 
 
 # The file format of decision trees. A file is JSON, documented in docs/laws.md:

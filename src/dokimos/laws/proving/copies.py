@@ -122,7 +122,7 @@ def product_instance(network: Network, lowered: Lowered) -> ProductInstance:
     plain = ProductInstance(lowered.network, lowered.property, tuple((k,) for k in lowered.links))
     try:
         layers = relu_layers(network)
-        if any(layer.noise.any() for layer in layers):
+        if any(layer.noise.any() or layer.inexact is not None for layer in layers):
             return plain
         return _Differences(lowered, network.output_size).instance(layers, network.input_size)
     except (DokimosError, NotFloat32, Refusal):

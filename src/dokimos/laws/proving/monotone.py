@@ -250,6 +250,8 @@ def score_models(model: Model, data: NDArray[Any]) -> Mapping[str, Model]:
     trees = model.made_of
     if isinstance(trees, Ensemble):
         labels = trees.classes or range(len(trees.base))
+        if len(trees.base) == 1 and trees.tie:  # only the model itself gives that number
+            return {"prediction": model}
         if len(trees.base) == 1:
             return {"prediction" if not trees.link else "score": _of_trees(model, trees, 0)}
         first = 1 if len(trees.base) == 2 and not trees.is_vector else 0

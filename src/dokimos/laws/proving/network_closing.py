@@ -142,8 +142,8 @@ class NetworkReach:
         over = bounded(self.layers, box.map(lambda end: end[:, None, :]))
         found = point(np.broadcast_to(self._rows, (len(box.lower), *self._rows.shape)))
         for number in range(len(self.layers) - 1, -1, -1):
-            weights = self.layers[number].weights
-            found = bilinear(found, point(weights), np.matmul, len(weights))
+            layer = self.layers[number]
+            found = bilinear(found, layer.coefficients, np.matmul, len(layer.weights))
             if number:
                 arguments = over.arguments[number - 1]
                 steady = np.where(arguments.lower >= 0, 1.0, np.where(arguments.upper <= 0, -1.0, 0.0))

@@ -15,7 +15,7 @@ from dokimos.checker.trees.covers import check_tree_cover
 from dokimos.checker.trees.leaves import ScoreComparison, SumOfTrees, TreeStatement
 from dokimos.core.errors import InvalidProof
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.models.trees import LEAF, Ensemble
+from dokimos.laws.models.trees import LEAF, Ensemble, last_left
 from dokimos.laws.proving.expressions import Refusal, Unread
 from dokimos.laws.proving.question import (
     ExactCase,
@@ -117,7 +117,7 @@ def sum_of_trees(ensemble: Ensemble, layout: Layout) -> SumOfTrees:
         if slot.feature.kind is Kind.CHOICE:
             options[slot.start : slot.stop] = np.arange(slot.stop - slot.start)
     threshold = np.concatenate([tree.threshold for tree in ensemble.trees]).astype(np.float64)
-    last = _last_left(threshold) if ensemble.single else threshold
+    last = last_left(threshold) if ensemble.single else threshold
     own = np.arange(len(column))
     values = ensemble.added(np.concatenate([tree.value for tree in ensemble.trees]))
     return SumOfTrees(
@@ -175,19 +175,3 @@ def _expect_float32(layout: Layout) -> None:
             raise Refusal(
                 f"{feature.name} has numbers that are infinite in float32, as the trees take them"
             )
-
-
-def _last_left(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The largest double that is at most each threshold after it is rounded to float32.
-
-    The numbers that round to a float32 f are those up to the middle between f and the next, and that middle
-    where f is even: of all doubles, the middle is one.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        below = threshold.astype(np.float32)
-        below = np.where(below > threshold, np.nextafter(below, np.float32(-np.inf)), below)
-        above = np.nextafter(below, np.float32(np.inf))
-        middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
-        goes_left = middle.astype(np.float32) <= threshold
-    found = np.where(goes_left, middle, np.nextafter(middle, -np.inf))
-    return np.where(np.isfinite(below) & np.isfinite(above), found, threshold)

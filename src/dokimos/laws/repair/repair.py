@@ -74,8 +74,10 @@ class RepairedModel:
     after: ModelMeasures
     seed: int
     way: RepairWay
-    #: The same as a fitted estimator of scikit-learn, if such a network was given.
+    #: The same as a fitted estimator, if such a network was given, or trees were fitted again.
     estimator: Any = None
+    #: The model that was given, which keeps the laws.
+    is_unchanged: bool = False
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights as torch has them, for a Sequential of as many Linear layers with ReLUs between."""
@@ -112,8 +114,7 @@ class Repair:
     #: The ways to repair it, the usual one first.
     ways: tuple[RepairWay, ...] = (RepairWay.CERTIFIED, RepairWay.CASES, RepairWay.WEIGHTS)
 
-    @property
-    def forms(self) -> tuple[str, ...]:
+    def forms(self, settings: RepairSettings) -> tuple[str, ...]:
         """The suffixes of files that the repaired model can be written to."""
         return (".onnx", ".pkl") if hasattr(self._model.source, "coefs_") else (".onnx",)
 
@@ -212,10 +213,6 @@ class Repair:
             is_unseen = np.isin(order, self._unseen)
             order, most = np.concatenate([order[is_unseen], order[~is_unseen]]), min(most, is_unseen.sum())
         held, seen = np.split(order, [most])
-        content = known.content
-        if content is None:
-            content = self._trained(settings, self.rows[seen])
-            keep(known := replace(known, content=content))
         columns = sorted({each.column for each in self._requirements})
         kept = HeldOut(
             self.rows[held],
@@ -227,6 +224,13 @@ class Repair:
             before = self._measured(self._model, kept, settings, self._old_answers)
             keep(known := replace(known, before=before))
         self._old_answers = before.answers
+        if before.proven == len(before.answers):  # there is nothing to repair
+            given, source = _content(self._model.made_of), self._model.source
+            return RepairedModel(given, before, before, settings.seed, self.way(settings), source, True)
+        content = known.content if self.way(settings) is not RepairWay.REFIT else None
+        if content is None:
+            content = self._trained(settings, self.rows[seen])
+            keep(known := replace(known, content=content))
         after = known.after
         if after is None:
             after = self._measured(self._loaded(content), kept, settings, None)
@@ -341,7 +345,8 @@ def _unseen(domain: Domain, size: int) -> NDArray[np.int64] | None:
     return given.astype(np.int64)
 
 
-def _content(made_of: Ensemble | bytes) -> bytes:
+def _content(made_of: Ensemble | bytes | None) -> bytes:
+    assert made_of is not None  # the laws were stated
     return made_of if isinstance(made_of, bytes) else write_trees(made_of)
 
 

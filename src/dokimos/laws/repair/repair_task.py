@@ -175,8 +175,10 @@ class RepairWay(Enum):
     CERTIFIED = "certified"
     CASES = "cases"
     WEIGHTS = "weights"
-    #: Of trees: the values of leaves.
+    #: Of trees: other values of leaves, without some splits, or fitted again with constraints.
     LEAVES = "leaves"
+    SPLITS = "splits"
+    REFIT = "refit"
 
 
 @dataclass(frozen=True)
