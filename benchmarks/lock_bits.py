@@ -1,16 +1,17 @@
 """Parity locks against their number of bits: the share that stays hidden, and the share that is decided.
 
-    python benchmarks/lock_bits.py --out FOLDER [--bits 5,9,15,30,75] [--draws 2] [--seconds 0.5] [--cpu 10]
-        [--verifier NAME ...]
+    python benchmarks/lock_bits.py --out FOLDER [--full] [--bits 5,9] [--draws 1] [--seconds 0.1]
+        [--cpu 5] [--verifier NAME ...]
 
 For each number of bits, pairs of the family `parity-lock`: every attack has so many CPU-seconds on a twin,
-every verifier so many on each instance. Printed is a table in Markdown. The same command goes on where it
-stopped.
+every verifier so many on each instance. With --full, up to 75 bits, two draws, and more time. Printed is a
+table in Markdown. The same command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -50,10 +51,12 @@ def main() -> None:
     """Print the table, row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--bits", default="5,9,15,30,75")
-    parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--cpu", type=float, default=10.0)
+    full = "--full" in sys.argv
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--bits", default="5,9,15,30,75" if full else "5,9")
+    parser.add_argument("--draws", type=int, default=2 if full else 1)
+    parser.add_argument("--seconds", type=float, default=0.5 if full else 0.1)
+    parser.add_argument("--cpu", type=float, default=10.0 if full else 5.0)
     parser.add_argument("--verifier", action="append")
     options = parser.parse_args()
     options.verifier = options.verifier or ["reference"]

@@ -1,8 +1,8 @@
 """Which share of the draws of polynomial networks is proven, and how long a draw takes.
 
-    python benchmarks/polynomial_proofs.py --count 5 inputs=100 width=100
+    python benchmarks/polynomial_proofs.py --full inputs=100 width=100
 
-For every degree and buffer of the table; the other knobs as given.
+For every degree and buffer of the table, one draw, or five with --full; the other knobs as given.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ BUFFERS = (5e-3, 1e-3, 1e-4)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--full", action="store_true", help="five draws of each")
     parser.add_argument("knobs", nargs="*", help="name=value")
     arguments = parser.parse_intermixed_args()
+    arguments.count = arguments.count or (5 if arguments.full else 1)
     given = dict(each.split("=") for each in arguments.knobs)
     family = Polynomial()
     for degree in DEGREES:

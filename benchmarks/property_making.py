@@ -1,11 +1,11 @@
 """How fast properties are made from a model and data, as ratios measured side by side in one run.
 
-    python benchmarks/property_making.py [--resnet FILE] [--base FILE] [--pictures 100]
+    python benchmarks/property_making.py [--resnet FILE] [--base FILE] [--pictures 5] [--full]
 
 The PGD filter on ResNet-2B (5 restarts, 100 steps) against the bare cost of as many forward and backward
 passes in torch; and the bracket of one picture of the OVAL base network, in CPU-seconds of one core.
-Networks have random weights unless files are given; pictures are random, with the class that the network
-says.
+With --full, 100 pictures. Networks have random weights unless files are given; pictures are random, with
+the class that the network says.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resnet", type=Path)
     parser.add_argument("--base", type=Path)
-    parser.add_argument("--pictures", type=int, default=100)
+    parser.add_argument("--pictures", type=int)
+    parser.add_argument("--full", action="store_true", help="100 pictures")
     given = parser.parse_args()
+    given.pictures = given.pictures or (100 if given.full else 5)
     torch.set_num_threads(1)
     classifier = drawn("resnet2b")
     if given.resnet is not None:

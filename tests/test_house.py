@@ -172,13 +172,14 @@ ADDED = {
     "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
     "catboost's categories, votes of regressors, divisions, trees repaired by splits and refitted": 392,
+    "exact products by integers in float64, what is missing said before much is loaded": 246,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
 WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 418),
+    "modules": (0, 419),
     "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),

@@ -43,12 +43,13 @@ FORBIDDEN = (
 #: product of matrices for many rows, 12; what was computed last and is kept, 20; Round, 32; and what
 #: exact walks refuse, 6. Where float32 is proven and the reals alone are not, 7. Float types of 16
 #: bits, 100. Walks that share lines, and may be stopped, 10. Integers beyond their type, and tensors of
-#: 16 bits that are read rounded and as they were kept, 13.
-MOST_LINES_IN_ALL = 8716
+#: 16 bits that are read rounded and as they were kept, 13. Products by integers in float64, 128, what a
+#: network walked twice keeps, 14, and what is said of a missing folder and else, 21.
+MOST_LINES_IN_ALL = 8879
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 5504
+MOST_LINES_FOR_ONE_KIND = 5526
 #: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
 UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215
@@ -64,8 +65,8 @@ SEARCH_FOR_LAWS = (
     "dokimos.laws.proving.law_search",
     "dokimos.laws.proving.verifying",
 )
-MOST_LINES_FOR_A_LAW = 20_044
-MOST_LINES_FOR_LABELS_AND_LAWS = 22_297
+MOST_LINES_FOR_A_LAW = 20_217
+MOST_LINES_FOR_LABELS_AND_LAWS = 22_476
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

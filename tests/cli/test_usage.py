@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,12 +56,15 @@ def test_other_ends_keep_their_codes(dokimos: Dokimos) -> None:
     assert dokimos("families").code == 0
 
 
-def test_a_refuted_label_is_something_found(dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refuted_label_is_something_found(
+    dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def refuted(*_: object, **__: object) -> None:
         raise InvalidProof("i: the label unsat is false.")
 
     monkeypatch.setattr("dokimos.api.results.judge_campaigns", refuted)
-    ran = dokimos("judge", "run")
+    (tmp_path / "manifest.json").touch()
+    ran = dokimos("judge", str(tmp_path))
     assert (ran.code, ran.err) == (1, "dokimos: i: the label unsat is false.\n")
 
 
@@ -68,3 +72,18 @@ def test_the_module_is_the_command() -> None:
     ran = subprocess.run([sys.executable, "-m", "dokimos", "--version"], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("dokimos ")
+
+
+@pytest.mark.parametrize("words", [["judge"], ["explain"], ["report", "--html", "r.html"], ["check"]])
+def test_what_is_missing_is_said_before_numpy_is_loaded(words: list[str]) -> None:
+    program = (
+        "import runpy, sys\n"
+        "try: runpy.run_module('dokimos', run_name='__main__')\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *words, "/nowhere/at/all"], capture_output=True, text=True
+    )
+    said, _, loaded = ran.stderr.partition("\n")
+    assert ran.returncode == 2 and said.startswith("dokimos: /nowhere/at/all")
+    assert not {"numpy", "onnx", "flint"} & set(loaded.split())

@@ -13,7 +13,9 @@ from pathlib import Path
 from types import FunctionType, NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
 
+from dokimos.campaigns import MANIFEST, no_campaign
 from dokimos.core.errors import InputError
+from dokimos.suites import no_suite
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -157,6 +159,23 @@ def _in_words(annotation: Any) -> str:
     if kind is Callable:
         return "a function"
     return _WORDS.get(kind) or f"a {kind.__name__}"
+
+
+# What is certainly missing: said before anything is loaded that only its contents need
+
+
+def expect_campaigns(folders: Iterable[Path]) -> None:
+    """Raise UnreadableFile if there is no campaign in one of the folders."""
+    for folder in folders:
+        if not folder.joinpath(MANIFEST).exists():
+            raise no_campaign(folder / MANIFEST)
+
+
+def expect_suites(names: Iterable[str]) -> None:
+    """Raise UnreadableFile if one is a path and nothing is there; a name may be a shipped suite."""
+    for name in names:
+        if os.sep in name and not Path(name).exists():
+            raise no_suite(Path(name))
 
 
 # The names that some arguments take, for completion in a shell; the named objects are not loaded

@@ -7,13 +7,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites, without_attacks
-from dokimos.api.editions import keep_audited
 from dokimos.api.suites import SuiteSource
-from dokimos.campaigns.campaign import set_runs_aside
-from dokimos.campaigns.job import remove_folder
 from dokimos.campaigns.settings import RunSettings
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
@@ -24,13 +20,7 @@ from dokimos.core.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.readable import Brief
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.explanation import explanation_to_json as explanation_to_json
-from dokimos.difficulty.explain.rows import Explanation
 from dokimos.difficulty.explain.strata import Resampling
-from dokimos.judging.audit.lint import FAULT, lint_benchmark, lint_published
-from dokimos.judging.audit.lint import sarif as as_sarif
-from dokimos.judging.audit.published_answers import PublishedAnswers, suites_with_results
-from dokimos.judging.baselines import read_baseline, renew_baseline, write_baseline
-from dokimos.judging.failures import FAILURES, keep_failures
 from dokimos.judging.gate import GateFinding as GateFinding
 from dokimos.judging.gate import GateFindingKind as GateFindingKind
 from dokimos.judging.gate import (
@@ -47,13 +37,16 @@ from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import LabelCheck, warn_of_labels
 from dokimos.judging.rules import rule_sets
 from dokimos.judging.written_points import write_counterexamples
-from dokimos.reports.campaign_report import CampaignReport, report_campaigns
-from dokimos.reports.page import write_file_page, write_page
-from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import LintFinding as LintFinding
 from dokimos.suites.folder import LintSeverity as LintSeverity
 from dokimos.suites.folder import benchmark_folders, benchmark_name
 from dokimos.verifiers.base import Verifier
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.explain.rows import Explanation
+    from dokimos.judging.audit.published_answers import PublishedAnswers
+    from dokimos.reports.campaign_report import CampaignReport
+    from dokimos.suites.entry import SuiteEntry
 
 # `judge`, `explain` and `report`: the results of campaigns, which are judged once
 
@@ -180,6 +173,8 @@ def report(
         require_renderer()
     if html is not None:
         expect_writable(Path(html), what="report", example="report.html")
+    from dokimos.reports.campaign_report import report_campaigns
+
     judged = _judged(campaigns, suites, rules, families, progress)
     earlier = judge(against, suites=suites, families=families, progress=progress) if against else None
     found = report_campaigns(judged, title=title, earlier=earlier)
@@ -255,6 +250,12 @@ def gate(
     >>> outcome.is_open, [finding.text for finding in outcome.findings]
     (True, [])
     """
+    from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites, without_attacks
+    from dokimos.campaigns.campaign import set_runs_aside
+    from dokimos.campaigns.job import remove_folder
+    from dokimos.judging.baselines import read_baseline, renew_baseline, write_baseline
+    from dokimos.judging.failures import FAILURES, keep_failures
+
     if update_baseline and baseline is None:
         raise InputError("Give the file to update as `baseline`.")
     if fail_slower is not None and (baseline is None or not fail_slower >= 1):
@@ -362,6 +363,8 @@ class Audit(Brief):
     @property
     def has_fault(self) -> bool:
         """Whether a rule or a judgement broke off by a fault of Dokimos; the command then exits with 3."""
+        from dokimos.judging.audit.lint import FAULT
+
         faults = any(finding.rule == FAULT.name for finding in self.findings)
         return faults or (self.judged is not None and self.judged.has_fault)
 
@@ -378,6 +381,8 @@ class Audit(Brief):
         if json is not None:
             write_whole(Path(json), strict_json.write({"findings": self.findings}), what="the findings")
         if sarif is not None:
+            from dokimos.judging.audit.lint import sarif as as_sarif
+
             write_whole(Path(sarif), as_sarif(self.findings), what="the findings")
 
 
@@ -418,6 +423,8 @@ def audit(
     >>> [(j.record.verifier, j.verdict.value) for j in audited.judged.judgements]
     [('mine', 'wrong-unsat')]
     """
+    from dokimos.judging.audit.published_answers import PublishedAnswers
+
     given = as_paths(folders, none="There is nothing to audit; give the folder of a benchmark.")
     rule_sets(rules or ())  # an unknown one is refused before hours of work
     if results is None and (not_scored or label_seconds is not None):
@@ -441,6 +448,10 @@ def _audited(
     not_scored: Sequence[str],
     label_seconds: float | None,
 ) -> Audit:
+    from dokimos.api.editions import keep_audited
+    from dokimos.judging.audit.lint import lint_published
+    from dokimos.judging.audit.published_answers import suites_with_results
+
     suites = [] if results is None else suites_with_results(places, results)
     names = tuple(benchmark_name(place) for place in places)
     findings = tuple(one for place in places for one in _linted(place, answers.jobs, answers.progress))
@@ -455,6 +466,9 @@ def _audited(
 
 
 def _write_page(found: Audit, path: Path) -> None:
+    from dokimos.reports.campaign_report import report_campaigns
+    from dokimos.reports.page import write_file_page, write_page
+
     if found.judged is None:
         write_file_page(found.findings, list(dict.fromkeys(found.benchmarks)), path)
         return
@@ -463,6 +477,8 @@ def _write_page(found: Audit, path: Path) -> None:
 
 
 def _linted(place: Path, jobs: int, progress: ProgressCallback[None]) -> tuple[LintFinding, ...]:
+    from dokimos.judging.audit.lint import lint_benchmark
+
     def linted(done: int, total: int, name: str) -> None:
         progress(ProgressUpdate(f"reading {benchmark_name(place)}", done, total, name, None))
 

@@ -76,8 +76,8 @@ def read_suite(
     return find_suite(str(suite), make=generate if make else None)
 
 
-#: Fewer instances than this are checked in one process, which is faster than starting others.
-WORTH_PROCESSES = 24
+#: What can be checked in so many CPU seconds is checked in one process: starting others takes longer.
+_ALONE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,11 +148,13 @@ def check(
     unlabelled = _unlabelled(found)
     labelled = [entry for entry in found.entries if entry.name not in unlabelled]
     count = len(labelled)
-    processes = jobs or (default_jobs() if count >= WORTH_PROCESSES else 1)
+    processes = jobs or default_jobs()
     checked: dict[int, CheckedEntry] = {}
     cross_checks: dict[str, CrossCheck] = {}
     work = partial(check_and_compare, core_only=core_only, plugin_proofs=plugin_proofs)
-    for index, ((one, compared), cost) in each(work, labelled, jobs=processes):
+    for index, ((one, compared), cost) in each(
+        work, labelled, jobs=processes, alone_seconds=_ALONE_SECONDS
+    ):
         checked[index] = one
         if compared is not None:
             cross_checks[one.name] = compared

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -168,10 +169,21 @@ def to_event(document: dict[str, Any], *, file: str | Path | Place) -> Event:
 
 def read_fraction(value: Any) -> Fraction:
     """Read an exact number as `str` writes it. Raises ValueError for other text, such as 1e999999999."""
+    if isinstance(value, str) and len(value) <= _SHORT:
+        return _short_fraction(value)
+    return _fraction(value)
+
+
+def _fraction(value: Any) -> Fraction:
     written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     if written is None:
         raise ValueError(f"{str(value)[:40]!r} is not a fraction")
     return Fraction(int(written[1]), int(written[2] or 1))
+
+
+#: A verifier that is run again gives the same witness: the last numbers of so many letters are kept.
+_SHORT = 40
+_short_fraction = lru_cache(maxsize=1 << 14)(_fraction)
 
 
 class Journal:

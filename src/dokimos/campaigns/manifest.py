@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from dokimos import __version__
+from dokimos.campaigns import no_campaign
 from dokimos.campaigns.journal import Seconds
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
 from dokimos.campaigns.settings import RunSettings
@@ -310,7 +311,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         content = read_regular(contained(path.parent, path.name), most_bytes=strict_json.MOST_BYTES)
     except FileNotFoundError as error:
-        raise UnreadableFile(path, "there is no campaign here; start one with `dokimos run`.") from error
+        raise no_campaign(path) from error
     except OSError as error:
         raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
     document = strict_json.parse(content, file=path)

@@ -35,10 +35,11 @@ FAULT = 3
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    from dokimos.core.one_core import use_one_core
+    from dokimos.core.one_core import collect_seldom, use_one_core
 
     prepare()
     use_one_core()
+    collect_seldom()
     try:
         code = _run()
     except KeyboardInterrupt:  # before a command has started

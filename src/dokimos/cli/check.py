@@ -51,6 +51,7 @@ def check(
     Proofs of laws are the files that `dokimos law verify --out` wrote.
     """
     import dokimos
+    from dokimos.api.arguments import expect_suites
     from dokimos.cli.output import cross_check_lines, progress_bar, say, starting_over
     from dokimos.core.errors import InputError
 
@@ -68,6 +69,7 @@ def check(
         return
     if len(suite) > 1:
         raise InputError("Give one suite, or proofs of laws, whose names end in .json.")
+    expect_suites(suite)
     with starting_over(), progress_bar("checking") as show:
         checked = dokimos.check(
             suite[0], jobs=jobs, core_only=core_only, plugin_proofs=plugin_proofs, progress=show

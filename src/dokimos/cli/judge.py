@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dokimos.api.arguments import known_names
+from dokimos.api.arguments import expect_campaigns, known_names
 from dokimos.cli import echo
 from dokimos.cli.options import Families, MovedSuites, rule_set_names
 from dokimos.cli.output import Json, printout
@@ -35,6 +35,7 @@ def judge(
     Exit code 1 if an answer is wrong, whatever the rule sets say; 2 if a label that an answer was judged by
     fails its check.
     """
+    expect_campaigns([run])
     import dokimos
     from dokimos.cli.output import listed, progress_bar
     from dokimos.reports.findings import Findings
@@ -75,6 +76,7 @@ def explain(
 
     Reads the profiles of the suites: make them first with `dokimos profile SUITE`.
     """
+    expect_campaigns(run)
     import dokimos
     from dokimos.cli.output import progress_bar
 
@@ -124,6 +126,7 @@ def report(
 
     Exit code 2 if a label that an answer was judged by fails its check; the page is written anyway.
     """
+    expect_campaigns([*run, *(against or ())])
     import dokimos
     from dokimos.cli.output import listed, progress_bar
 

@@ -72,6 +72,8 @@ def contained(folder: Path, name: str | Path) -> Path:
     or a socket. Nothing is opened.
     """
     path = folder / name
+    if _is_own(path, folder, name):
+        return path
     try:
         leaves = not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except ValueError:  # no file can have this name
@@ -86,6 +88,19 @@ def contained(folder: Path, name: str | Path) -> Path:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
     return path
+
+
+def _is_own(path: Path, folder: Path, name: str | Path) -> bool:
+    """Whether a path is an entry of the folder itself, and a file, a folder, or nothing yet: no link."""
+    if name in ("", ".", "..") or path.name != str(name):
+        return False
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return folder.is_dir()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _is_below(path: Path, folder: Path) -> bool:

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
 from dokimos.core.inputs import ALLOWED
-from dokimos.core.one_core import one_core, with_one_core
+from dokimos.core.one_core import collect_seldom, one_core, with_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,6 +75,7 @@ def _settle(environment: Mapping[str, str], most_bytes: int) -> None:
     os.environ.clear()
     os.environ.update(with_one_core(environment))
     ALLOWED.set(most_bytes)
+    collect_seldom()
 
 
 def _leave_with_parent() -> None:
@@ -189,25 +190,31 @@ def each(
     *,
     jobs: int,
     lost: Callable[[T], R] | None = None,
+    alone_seconds: float = 0.0,
 ) -> Iterator[tuple[int, R]]:
     """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
+
+    Others are started only for what this one has not done in `alone_seconds` of CPU time: little work takes
+    less than starting them.
 
     Arguments and results must be picklable. An error, or an interrupt here, also ends the items that are in
     progress. If a process is killed, for example for lack of memory, DokimosError is raised; with `lost`,
     what has not finished is done one after the other instead, and an item whose process is killed again
     yields `lost(item)`.
     """
-    if jobs <= 1 or len(items) <= 1:
-        for index, item in enumerate(items):
-            with one_core():
-                found = function(item)
-            yield index, found
-        return
-    done: set[int] = set()
+    here, begun = 0, time.process_time()
+    while here < len(items) and (
+        jobs <= 1 or len(items) - here <= 1 or time.process_time() - begun < alone_seconds
+    ):
+        with one_core():
+            found = function(items[here])
+        yield here, found
+        here += 1
+    done = set(range(here))
     try:
-        for index, found in _each(function, items, jobs):
-            done.add(index)
-            yield index, found
+        for index, found in _each(function, items[here:], jobs) if here < len(items) else ():
+            done.add(here + index)
+            yield here + index, found
         return
     except _Killed:
         if lost is None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +16,7 @@ from dokimos.judging.rules import Mark, RuleSet, Standing, WitnessRule
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Doubles, Referee, RefereeCase, double, doubles
 from dokimos.suites.answers import Answer
-from dokimos.suites.vnnlib.model import Linear
+from dokimos.suites.vnnlib.model import Linear, Point
 from dokimos.verifiers.execution.limits import Termination
 
 # The class that the rules of a competition give to a witness
@@ -184,9 +183,17 @@ def marks_of(
     """
     if rules.accepts is None and not rules.votes:
         return [exact_mark(rules, j.record, j.verdict, j.reason) for j in judgements]
-    return competition_marks(
-        rules, [j.record for j in judgements], partial(_class_of, rules, referee), overheads
-    )
+    known: dict[tuple[Point | None, Point | None], ClassifiedWitness | None] = {}
+
+    def classify(record: RunRecord) -> ClassifiedWitness | None:
+        if record.answer is not Answer.SAT:
+            return None
+        given = (record.witness, record.outputs)
+        if given not in known:
+            known[given] = _class_of(rules, referee, record)
+        return known[given]
+
+    return competition_marks(rules, [j.record for j in judgements], classify, overheads)
 
 
 def competition_marks(
@@ -292,7 +299,7 @@ def _answers(rules: RuleSet, records: Sequence[RunRecord]) -> Counter[Answer]:
 
 
 def _class_of(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness | None:
-    if record.answer is not Answer.SAT or (referee is None and record.witness is not None):
+    if referee is None and record.witness is not None:
         return None
     try:
         return classify_witness(rules, referee, record)

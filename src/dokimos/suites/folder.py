@@ -28,6 +28,7 @@ from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import code_key, contained, home, write_whole
 from dokimos.core.readable import Brief, did_you_mean, nearest_name, unknown_name
 from dokimos.core.records import Table, record_of
+from dokimos.suites import no_suite
 from dokimos.suites.entry import FORMAT, SuiteEntry, SuiteForm, exists, read_content, read_form, read_text
 from dokimos.suites.instance import sha256
 from dokimos.suites.vnnlib.reader import is_version_2, read_vnnlib, without_comments
@@ -128,7 +129,7 @@ def read_suite(folder: Path, *, leniently: bool = False) -> Suite:
     if folder.is_file():
         raise UnreadableFile(folder, "it is a file, not a suite's folder; unpack an archive first")
     if not folder.is_dir():
-        raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
+        raise no_suite(folder)
     table = instances_table(folder)
     made = read_suite_file(folder)
     families: Mapping[str, str] = {} if made is None else made.families

@@ -111,12 +111,13 @@ def _rates(network: Network, constants: Mapping[str, Fraction]) -> Callable[[Lin
 def _conv_norm(node: Node, weights: Array, shape: tuple[int, ...]) -> Fraction:
     """The response to an image of ones of a convolution with absolute weights and without bias."""
     ones = ball.exactly(np.ones(shape, dtype=np.float32))
-    return ball.fraction(ball.TABLE["Conv"](node, [ones, ball.exactly(abs(weights))]).max())
+    return ball.fraction(ball.TABLE["Conv"](node, [ones, ball.stored(abs(weights))]).max())
 
 
 def _column_norm(weights: Array) -> Fraction:
     """The largest sum of absolute weights in a column."""
-    return ball.fraction(ball.exactly(abs(weights)).sum(axis=0).max())
+    ones = ball.exactly(np.ones((1, len(weights)), dtype=np.float32))
+    return ball.fraction(ball.product(ones, ball.stored(abs(weights))).max())
 
 
 def _gemm_weights(node: Node, weights: Moved | None) -> Array:

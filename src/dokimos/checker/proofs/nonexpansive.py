@@ -332,7 +332,7 @@ class Features:
         """All tensors at the centre of the box, exactly; computed once for each box."""
         if box not in self._centres:
             centre = ball.from_fractions(box.centre, self.network.input_shape)
-            found = propagate(self.network, centre, lift=ball.exactly, table=ball.TABLE, semantics="exact")
+            found = propagate(self.network, centre, lift=ball.stored, table=ball.TABLE, semantics="exact")
             if not all(map(ball.is_exact, found.values())):
                 raise InvalidProof("the exact value of the network at the centre has too many digits")
             self._centres[box] = found
@@ -473,7 +473,8 @@ def radius(box: Box) -> Fraction:
 
 def _length(tensor: NDArray[Any]) -> Fraction:
     """‖·‖₂ of exact entries, rounded up."""
-    return root_above(ball.fraction((tensor * tensor).sum() + ball.ZERO))
+    exact = ball.entries(tensor)
+    return root_above(ball.fraction((exact * exact).sum() + ball.ZERO))
 
 
 def _norm(tensor: NDArray[Any]) -> float:
@@ -517,7 +518,8 @@ class Nonexpansive(CertificateKind):
         rate, row = features.rate, cache(features.row)
 
         def bound(constraint: Linear, box: Box) -> Fraction:
-            outputs = tuple(map(ball.fraction, features.at_centre(box)[problem.network.output].reshape(-1)))
+            exact = ball.entries(features.at_centre(box)[problem.network.output])
+            outputs = tuple(map(ball.fraction, exact.reshape(-1)))
             widths = [(high - low) / 2 for low, high in zip(box.lower, box.upper, strict=True)]
             moved = row(constraint) * rate * radius(box) + sum(
                 (abs(c) * widths[i] for i, c in constraint.inputs), Fraction(0)

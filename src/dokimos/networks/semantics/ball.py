@@ -1,6 +1,7 @@
 """The network over exact rationals and Arb's balls: every rule is exact, or encloses the real value.
 
-A tensor is an object array whose entries are `fmpq` where a value is known exactly, and otherwise `arb`.
+A tensor is an object array whose entries are `fmpq` where a value is known exactly, and otherwise `arb`;
+a constant may also stay an array of floats (`stored`), which stands for the rationals that they are.
 What leaves the rationals, or becomes too long to be worth writing down exactly, becomes a ball, of the
 current precision. A value that is not decided (a division by zero, or by a ball around it, a fractional
 power of one) becomes a ball that is not finite, and stays so.
@@ -12,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import starmap
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from dokimos.networks.graph import Node, Shape
 from dokimos.networks.semantics import propagation
 from dokimos.networks.semantics.propagation import convolve, flat_windows, given, per_channel, window_counts
+from dokimos.networks.semantics.whole_products import whole_product
 
 Array = NDArray[Any]
 Rule = Callable[[Node, Sequence[Array | None]], Array]
@@ -44,6 +47,9 @@ TRANSCENDENTAL = frozenset({"Cos", "Exp", "Sigmoid", "Sin", "Softmax", "Tanh"})
 #: Longer numbers become balls, whose cost does not grow with the network's depth.
 MAX_BITS = 1 << 16
 ZERO, HALF = fmpq(0), fmpq(1, 2)
+#: From so many multiplications on, digits in float64 take less time than Flint's rationals; where all
+#: windows have the same matrix, if so many products are added up.
+_WORTH_DIGITS, _WORTH_TERMS = 1 << 10, 1 << 7
 
 
 def lift(array: Array) -> Array:
@@ -53,7 +59,25 @@ def lift(array: Array) -> Array:
 
 def exactly(array: Array) -> Array:
     """A finite float array as exact rationals."""
-    return _shaped(map(_number, array.astype(np.float64).reshape(-1).tolist()), array.shape)
+    values = array.astype(np.float64)
+    numbers = values.reshape(-1).tolist()
+    if np.isfinite(values).all():
+        return _shaped(starmap(fmpq, map(float.as_integer_ratio, numbers)), array.shape)
+    return _shaped(map(_number, numbers), array.shape)
+
+
+def stored(array: Array) -> Array:
+    """A constant, exactly: as it is if it is an array of finite floats, which large products take so.
+
+    Every operator below takes it for its `entries`.
+    """
+    is_float = array.dtype in (np.float32, np.float64)
+    return array if is_float and np.isfinite(array).all() else exactly(array)
+
+
+def entries(tensor: Array) -> Array:
+    """A tensor with an object for each number."""
+    return tensor if tensor.dtype == object else exactly(tensor)
 
 
 def from_fractions(values: Sequence[Fraction], shape: Shape) -> Array:
@@ -68,7 +92,7 @@ def around(tensor: Array) -> Array:
 
 def is_exact(tensor: Array) -> bool:
     """Whether every entry is known exactly."""
-    return all(type(entry) is fmpq for entry in tensor.reshape(-1).tolist())
+    return tensor.dtype != object or set(map(type, tensor.reshape(-1).tolist())) <= {fmpq}
 
 
 def fraction(value: fmpq) -> Fraction:
@@ -216,8 +240,20 @@ def _power(x: Any, exponent: float) -> Any:
 
 
 def product(a: Array, b: Array) -> Array:
-    """Matrix products as np.matmul has them; exact ones, and those of several rows, by Flint."""
+    """Matrix products as np.matmul has them; exact ones, and those of several rows, by Flint.
+
+    Exact rows times a large matrix that is `stored` are multiplied as whole numbers.
+    """
     exact = is_exact(a) and is_exact(b)
+    if exact and a.dtype != object and b.dtype == object and a.ndim == b.ndim == 2:
+        return product(b.T, a.T).T
+    a = entries(a)
+    if exact and b.dtype != object and b.ndim == 2 and a.size * b.shape[1] >= _WORTH_DIGITS:
+        rows, terms = a.reshape(-1, a.shape[-1]), a.shape[-1]
+        found = whole_product(rows, b, np.matmul, terms=terms, reads=terms)
+        if found is not None:
+            return found.reshape(*a.shape[:-1], b.shape[1])
+    b = entries(b)
     if a.ndim < 2 or b.ndim < 2 or 0 in (*a.shape, *b.shape) or (a.shape[-2] < 2 and not exact):
         return np.asarray(np.matmul(a, b), dtype=object)
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -246,10 +282,27 @@ def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
     x, weights, *bias = given(arguments)
-    total = convolve(node, x, weights, zero=ZERO, product=product)
+    total = _convolved(node, x, weights)
     for b in bias:
         total = total + per_channel(b, x.ndim)
     return total
+
+
+def _convolved(node: Node, x: Array, weights: Array) -> Array:
+    """`Conv` without its bias, by filters that may be stored."""
+    terms = math.prod(weights.shape[1:])
+    if weights.dtype != object and terms >= _WORTH_TERMS and is_exact(x):
+        windows = propagation.windows(node, np.zeros(x.shape, dtype=np.int8), weights.shape[2:], 0)
+        found = whole_product(
+            x,
+            weights,
+            lambda digits, part: convolve(node, digits, part, zero=0.0, product=np.matmul),
+            terms=terms,
+            reads=math.prod(windows.shape[1:]),
+        )
+        if found is not None:
+            return found
+    return convolve(node, x, entries(weights), zero=ZERO, product=product)
 
 
 def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
@@ -313,7 +366,7 @@ def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
     return propagation.concat(node, given(arguments))
 
 
-TABLE: Mapping[str, Rule] = MappingProxyType(
+_RULES: Mapping[str, Rule] = MappingProxyType(
     {
         **{op: _moving(move) for op, move in propagation.REARRANGE.items()},
         "Add": _growing(_folding(lambda a, b: a + b)),
@@ -349,4 +402,20 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Tanh": _each(lambda x: arb(x).tanh()),
         "Truncate": _truncate,
     }
+)
+
+
+def _of_entries(rule: Rule, stored_inputs: Sequence[int]) -> Rule:
+    """A rule that takes only these inputs as they are stored, and the others entry by entry."""
+
+    def ruled(node: Node, arguments: Sequence[Array | None]) -> Array:
+        taken = [x if x is None or k in stored_inputs else entries(x) for k, x in enumerate(arguments)]
+        return rule(node, taken)
+
+    return ruled
+
+
+_STORED_INPUTS = {"Conv": (1,), "Gemm": (0, 1), "MatMul": (0, 1)}
+TABLE: Mapping[str, Rule] = MappingProxyType(
+    {op: _of_entries(rule, _STORED_INPUTS.get(op, ())) for op, rule in _RULES.items()}
 )

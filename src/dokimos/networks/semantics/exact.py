@@ -133,12 +133,12 @@ def _evaluated(
             tensors = propagate(
                 replace(network, nodes=tuple(node for node in network.nodes if node.output not in known)),
                 source if exact else ball.around(source),
-                lift=ball.exactly if exact else ball.lift,
+                lift=ball.stored if exact else ball.lift,
                 table=ball.TABLE,
                 semantics="exact",
                 known=known,
             )
-            bounds = [bounds_of(value) for value in tensors[network.output].reshape(-1)]
+            bounds = [bounds_of(value) for value in ball.entries(tensors[network.output]).reshape(-1)]
         found = [pair for pair in bounds if pair is not None and _is_narrow(*pair, relative_width)]
         if len(found) == len(bounds):
             return Enclosure(tuple(low for low, _ in found), tuple(high for _, high in found))

@@ -480,11 +480,14 @@ def safe_product(a: Floats, b: Floats, product: Product, terms: int) -> Floats:
     zero, whereas 0·∞ is nan to a network.
     """
     a_infinite, b_infinite = np.isinf(a), np.isinf(b)
-    value = product(np.where(a_infinite, 0.0, a), np.where(b_infinite, 0.0, b))
+    a_any, b_any = a_infinite.any(), b_infinite.any()
+    value = product(
+        np.where(a_infinite, 0.0, a) if a_any else a, np.where(b_infinite, 0.0, b) if b_any else b
+    )
     bound = safe(value * (1.0 + 2.0 * gamma(terms)))
-    if a_infinite.any():
+    if a_any:
         bound = np.where(product(a_infinite.astype(np.float64), np.ones_like(b)) > 0, np.inf, bound)
-    if b_infinite.any():
+    if b_any:
         bound = np.where(product(np.ones_like(a), b_infinite.astype(np.float64)) > 0, np.inf, bound)
     return bound
 

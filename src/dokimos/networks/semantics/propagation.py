@@ -32,12 +32,14 @@ def propagate(
     semantics: str,
     known: Mapping[str, V] = MappingProxyType({}),
 ) -> dict[str, V]:
-    """The value of every tensor, from `value` at the input, `lift` of each constant, and the values in
-    `known`.
+    """The value of every tensor, from `value` at the input, the values in `known`, and `lift` of each other
+    constant.
 
     Raises UnsupportedOp, naming the operator, where `table` does not know it.
     """
-    values: dict[str, V] = {name: lift(array) for name, array in network.constants.items()}
+    values: dict[str, V] = {
+        name: lift(array) for name, array in network.constants.items() if name not in known
+    }
     values[network.input] = value
     values.update(known)
     for node in network.nodes:

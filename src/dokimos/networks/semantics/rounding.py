@@ -453,11 +453,26 @@ def rounding_bounds(
     require_format(network, form)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
-    table = {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
     with np.errstate(all="ignore"):
         return propagate(
-            network, value, lift=lambda array: lifted(array, form), table=table, semantics="rounding"
+            network,
+            value,
+            lift=lambda array: lifted(array, form),
+            table=_rules(ulps, form),
+            semantics="rounding",
+            known=_constants(network, form),
         )
+
+
+@lru_cache(maxsize=8)
+def _rules(ulps: int, form: Format) -> Mapping[str, Rule[Rounded]]:
+    return {op: rounding_rule(op, ulps, form) for op in ROUNDING_RULES}
+
+
+@lru_cache(maxsize=1)
+def _constants(network: Network, form: Format) -> Mapping[str, Rounded]:
+    """The constants of the last network, with their absolute values; it is walked more than once."""
+    return {name: lifted(array, form) for name, array in network.constants.items()}
 
 
 @lru_cache(maxsize=4)
@@ -498,7 +513,10 @@ def require_format(network: Network, form: Format) -> None:
 def lifted(array: NDArray[Any], form: Format) -> Rounded:
     """Constants, and how far the nearest numbers of a type are from them: 0 for what is of it already."""
     exact = lift_constant(array)
-    error = np.where(np.isfinite(array), 0.0, np.inf)
+    finite = np.isfinite(array)
+    if form.unit <= UNIT_ROUNDOFF and finite.all():
+        return Rounded(exact.lower, exact.upper, np.broadcast_to(0.0, array.shape))
+    error = np.where(finite, 0.0, np.inf)
     if form.unit > UNIT_ROUNDOFF:
         off = [value for value in np.unique(exact.lower).tolist() if not form.holds(Fraction(value))]
         size = np.where(np.isin(exact.lower, off), np.abs(exact.lower), 0.0)

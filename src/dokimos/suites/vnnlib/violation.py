@@ -72,7 +72,7 @@ def violation_of(property: Property, point: Sequence[Fraction], outputs: Enclosu
     decided = surely if surely == possibly else None
     return Violation(
         in_box=bool(holding),
-        outside_by=_distance(property.cases, point),
+        outside_by=Fraction(0) if holding else _distance(property.cases, point),
         violates=decided if holding else False,
         margin_lower=max(lowest, default=None),
         outputs=outputs,

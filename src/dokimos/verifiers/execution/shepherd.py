@@ -20,14 +20,19 @@ systems, the shepherd kills the process group, and the parent sweeps for the res
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import resource
 import select
-import signal
 import sys
 import time
+
+# `signal` makes enumerations of its numbers, which every run would wait for.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -40,6 +45,19 @@ _MOST_CPU_SECONDS = 2.0**31
 _ROUNDS = 20
 #: How many rounds of killing newly arrived children there are.
 _CHASES = 200
+
+
+class _Ignoring:
+    """`contextlib.suppress`, without the modules that every run would wait for."""
+
+    def __init__(self, *errors: type[BaseException]) -> None:
+        self.errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self.errors)
 
 
 def _prctl(option: int, value: int) -> bool:
@@ -58,7 +76,7 @@ def _children() -> dict[int, list[tuple[int, int]]]:
     for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib would double the start-up time)
         if not entry.isdigit():
             continue
-        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+        with _Ignoring(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
             # The command's name may contain blanks and brackets: fields are counted from the last bracket.
             _, parent, group = file.read().rpartition(b")")[2].split()[:3]
             children.setdefault(int(parent), []).append((int(entry), int(group)))
@@ -85,14 +103,18 @@ def _signal_all(members: dict[int, int], number: int) -> None:
     """Signal the groups first, then the processes: a group gets a signal as a whole, whoever joins it."""
     groups = {-group for group in members.values()} - {-os.getpgrp(), 0, -1}
     for pid in (*groups, *members):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with _Ignoring(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
+def _has_children() -> bool:
+    """Reap what has ended; False if nothing is left, and so, of a subreaper, no descendant either."""
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _chase() -> None:
@@ -100,26 +122,28 @@ def _chase() -> None:
 
     A process that forks and ends at once would be gone before a scan of /proc is complete.
     """
-    with contextlib.suppress(OSError):
+    with _Ignoring(OSError):
         for _ in range(_CHASES):
             with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
                 children = file.read().split()
             if not children:
                 return
             for child in children:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
+                with _Ignoring(ProcessLookupError, PermissionError):
                     os.kill(int(child), signal.SIGKILL)
-            _reap()
+            _has_children()
 
 
 def _end_tree(*, group: int, subreaper: bool) -> None:
     """Kill and reap all descendants of this process."""
     if not subreaper:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with _Ignoring(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
+        with _Ignoring(ChildProcessError):
             os.waitpid(group, 0)
-        _reap()
+        _has_children()
+        return
+    if not _has_children():
         return
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
@@ -131,7 +155,7 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         stopped |= members.keys()
     while members := _descendants():
         _signal_all(members, signal.SIGKILL)
-        _reap()
+        _has_children()
         _chase()
         time.sleep(0.001)
 
@@ -197,7 +221,7 @@ def _start(
 def _tell(report: int, **fields: object) -> None:
     text = "".join(f"{name} {' '.join(str(value).split())}\n" for name, value in fields.items())
     # If the parent is dead, there is nobody to report to; the tree has been ended anyway.
-    with contextlib.suppress(OSError):
+    with _Ignoring(OSError):
         os.write(report, text.encode(errors="replace"))
 
 
@@ -207,7 +231,7 @@ def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
     Orphans handed to us are reaped meanwhile, so that they do not accumulate.
     """
     while True:
-        with contextlib.suppress(ChildProcessError):
+        with _Ignoring(ChildProcessError):
             while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
                 if reaped[0] == pid:
                     return reaped[1]

@@ -21,31 +21,41 @@ says             `answer`, `witness`, `outputs` and `detail` as the script has t
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
-TYPE_CHECKING = False  # not from `typing`, which this file need not load
+# Neither `typing` nor `pathlib` nor `argparse`: each would take as long as all the rest of a run.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _OTHER = {"sat": "unsat", "unsat": "sat"}
 
 
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _write(path: str, content: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
 class ScriptedTask:
     """One instance and the script's entry for it."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.script: dict[str, Any] = json.loads(options.script.read_text()) if options.script else {}
-        self.instance: str = options.instance
-        self.property_file: Path = options.files[1]
-        self.result: Path = options.files[2]
-        self.beside: Path = options.truth
+    def __init__(self, options: dict[str, str], property_file: str, result: str) -> None:
+        self.script: dict[str, Any] = (
+            json.loads(_text(options["--script"])) if "--script" in options else {}
+        )
+        self.instance = options["--instance"]
+        self.property_file = property_file
+        self.result = result
+        self.beside = options.get("--truth", "truth")
         default = self.script.get("default", {"behaviour": "right"})
         self.entry: dict[str, Any] = self.script.get("instances", {}).get(self.instance, default)
 
@@ -53,20 +63,20 @@ class ScriptedTask:
         """The label, and the witness if there is one."""
         if "label" in self.entry:
             return self.entry["label"], self.entry.get("witness")
-        folder = Path(self.script.get("truth", self.beside))
-        data = json.loads((folder / f"{self.instance}.json").read_text())
+        folder = self.script.get("truth", self.beside)
+        data = json.loads(_text(f"{folder}/{self.instance}.json"))
         return data["label"], data.get("witness")
 
     def write(self, answer: str, witness: list[str] | None = None, **rest: Any) -> None:
         """The whole result file, or none."""
         content = json.dumps({"schema": 1, "answer": answer, "witness": witness, **rest})
-        draft = self.result.with_name("draft")
-        draft.write_text(content)
-        os.replace(draft, self.result)  # noqa: PTH105
+        draft = f"{os.path.dirname(self.result)}/draft"
+        _write(draft, content)
+        os.replace(draft, self.result)
 
     def inputs(self) -> int:
         """How many inputs the property declares, in VNN-LIB 1.0."""
-        return self.property_file.read_text().count("(declare-const X_")
+        return _text(self.property_file).count("(declare-const X_")
 
 
 def be_right(task: ScriptedTask) -> None:
@@ -103,13 +113,15 @@ def crash(task: ScriptedTask) -> None:
 
 def hang(task: ScriptedTask) -> None:
     """Never end, and leave a child that never ends."""
+    import signal
+
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0 and task.entry.get("detached"):
         os.setsid()
         if os.fork() > 0:
             os._exit(0)
     if "pids" in task.entry:
-        with Path(task.entry["pids"]).open("a") as file:
+        with open(task.entry["pids"], "a") as file:
             file.write(f"{os.getpid()}\n")
     while True:
         time.sleep(3600)
@@ -134,7 +146,7 @@ def take_memory(task: ScriptedTask) -> None:
 
 def write_raw(task: ScriptedTask, content: str) -> None:
     """Put anything at all into the result file."""
-    task.result.write_text(content)
+    _write(task.result, content)
 
 
 BEHAVIOURS: dict[str, Callable[[ScriptedTask], None]] = {
@@ -162,21 +174,17 @@ BEHAVIOURS: dict[str, Callable[[ScriptedTask], None]] = {
 
 def main() -> None:
     """Do what the script says for this instance."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--script", type=Path)
-    parser.add_argument("--truth", type=Path, default=Path("truth"))
-    parser.add_argument("--instance", required=True)
-    parser.add_argument("files", nargs=3, type=Path)
-    task = ScriptedTask(parser.parse_args())
+    *words, _, property_file, result = sys.argv[1:]
+    task = ScriptedTask(dict(zip(words[::2], words[1::2], strict=True)), property_file, result)
     if "executions" in task.script:
         # One write of a short line: atomic, also with several runs at once.
-        with Path(task.script["executions"]).open("ab", buffering=0) as file:
+        with open(task.script["executions"], "ab", buffering=0) as file:
             file.write(f"{task.instance}\n".encode())
     BEHAVIOURS[task.entry["behaviour"]](task)
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))  # which a bare interpreter leaves out
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # which a bare interpreter leaves out
     from warm_queries import serve
 
     serve(main)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+
+TYPE_CHECKING = False  # neither from `typing`, nor paths from `pathlib`: what runs once starts without
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WORD = "--queries"
 
@@ -32,6 +33,7 @@ def serve(main: Callable[[], None], load: Callable[[], None] | None = None) -> N
         main()
         return
     import json
+    from pathlib import Path
 
     queries, replies = sys.argv[2:]
     home = Path.cwd()
@@ -64,6 +66,8 @@ def exit_code_of_fork(main: Callable[[], None]) -> int:
     """The exit code of a fork of this process that only calls `main`; 128 and more for a signal."""
     child = os.fork()
     if child == 0:
+        from contextlib import suppress
+
         code = exit_code(main)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
