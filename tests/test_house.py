@@ -169,6 +169,7 @@ ADDED = {
     "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
     "what exact walks and readers refuse": 33,
     "float types of 16 bits": 140,
+    "answers under semantics of their own, their proofs, runs and two families": 640,
     "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
     "catboost's categories, votes of regressors, divisions, trees repaired by splits and refitted": 392,
@@ -179,7 +180,7 @@ ADDED = {
 WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 419),
+    "modules": (0, 420),
     "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),

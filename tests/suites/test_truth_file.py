@@ -84,7 +84,7 @@ def _drop(*path: str) -> Callable[[dict[str, Any]], None]:
         *(_set("format", to=value) for value in (1, 2, 4, "3", True, 3.0, None, [[]])),
         _set("schema", to=1),
         *(_set("label", to=value) for value in ("SAT", "", None, True, ["sat"], "unknown")),
-        *(_set("semantics", to=value) for value in (None, [], {"float16": {"proven": True}})),
+        *(_set("semantics", to=value) for value in (None, [], {"float8": {"proven": True}})),
         *(_set("semantics", "real", to=value) for value in (None, True, [], "1")),
         *(_set("semantics", "real", "proven", to=value) for value in (1, "true", None)),
         *(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import Meta, Struct
@@ -13,10 +14,19 @@ from msgspec import Meta, Struct
 from dokimos.core.errors import InvalidProof, UnsupportedOp, about
 from dokimos.core.typed_values import convert
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.outward import FLOAT32, Format
-from dokimos.suites.instance import DEFAULT_ULPS, Label
+from dokimos.networks.semantics.outward import BFLOAT16, FLOAT16, FLOAT32, Format
+from dokimos.suites.instance import DEFAULT_ULPS, Label, Order, Semantics
 from dokimos.suites.vnnlib.model import Box, Linear, Point, Property
 from dokimos.suites.vnnlib.text import parse_decimal
+
+#: What is meant by each semantics of floats, in the order in which they are proven.
+FLOATS: Mapping[Semantics, tuple[Format, Order]] = {
+    Semantics.FLOAT32: (FLOAT32, Order.ANY),
+    Semantics.FLOAT16: (FLOAT16, Order.ANY),
+    Semantics.BFLOAT16: (BFLOAT16, Order.ANY),
+    Semantics.FORWARD: (FLOAT32, Order.FORWARD),
+    Semantics.BACKWARD: (FLOAT32, Order.BACKWARD),
+}
 
 
 @dataclass(frozen=True)
@@ -39,8 +49,8 @@ class Problem:
     """What a proof is about, as read from the two files, and the witness that came with the label.
 
     `asked` are the margins that the label claims: a proof may stop once it has shown them, and leaves
-    floats alone where nothing is claimed there. None asks for the largest margins that it can show. `form`
-    is the float type that it is about.
+    floats alone where nothing is claimed there. None asks for the largest margins that it can show.
+    `semantics` says which floats it is about.
     """
 
     network: Network
@@ -48,7 +58,17 @@ class Problem:
     witness: Point | None = None
     ulps: int = DEFAULT_ULPS
     asked: Proven | None = None
-    form: Format = FLOAT32
+    semantics: Semantics = Semantics.FLOAT32
+
+    @cached_property
+    def form(self) -> Format:
+        """The float type that it is about."""
+        return FLOATS[self.semantics][0]
+
+    @cached_property
+    def order(self) -> Order:
+        """In which order sums are added up."""
+        return FLOATS[self.semantics][1]
 
     def asks_floats(self) -> bool:
         """Whether the label claims a margin in floats, or the largest one is asked for.

@@ -97,16 +97,33 @@ def _table(checked: Sequence[CheckedEntry]) -> Table:
     from dokimos.reports.terminal_tables import grid
 
     proven = [one for one in checked if one.is_proven]
-    rows: dict[tuple[str, str, str], list[float | None]] = {}
+    rows: dict[tuple[str, str, str], list[CheckedEntry]] = {}
     for one in proven:
-        rows.setdefault((one.family, one.label, one.kind), []).append(one.float32_margin)
+        rows.setdefault((one.family, one.label, one.kind), []).append(one)
+    # What most suites do not have: other semantics, and another answer in float32 than over the reals.
+    others = list(dict.fromkeys(name for one in proven for name in one.answers if name not in _USUAL))
+    if any(one.answers.get("float32", one.label) != one.label for one in proven):
+        others.insert(0, "float32")
     cells = []
-    for key, margins in sorted(rows.items()):
-        safe = [m for m in margins if m is not None]
-        cells.append((*key, len(margins), len(safe), f"{min(safe):.3g}" if safe else "-"))
-    counts = ("proven (reals)", "proven (float32)", "least float32 margin")
+    for key, ones in sorted(rows.items()):
+        safe = [one.float32_margin for one in ones if one.float32_margin is not None]
+        least = f"{min(safe):.3g}" if safe else "-"
+        cells.append((*key, len(ones), len(safe), least, *(_answers(ones, name) for name in others)))
+    counts = ("proven (reals)", "proven (float32)", "least float32 margin", *map(_as_title, others))
     title = f"{len(proven)} of {len(checked)} labels proven"
     return grid(("family", "label", "proof", *counts), cells, title=title, right=counts)
+
+
+_USUAL = ("real", "float32")
+
+
+def _as_title(semantics: str) -> str:
+    return f"{semantics}: sat, unsat"
+
+
+def _answers(ones: Sequence[CheckedEntry], semantics: str) -> str:
+    found = Counter(one.answers.get(semantics) for one in ones)
+    return f"{found['sat']}, {found['unsat']}"
 
 
 # `dokimos label`: labels, with proofs, for instances that have none

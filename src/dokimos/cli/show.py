@@ -139,9 +139,12 @@ def _label(shown: ShownInstance) -> Iterator[str]:
     yield _field("proof", truth.certificate.kind)
     for semantics in Semantics:
         claim = truth.claim(semantics)
+        if not claim.proven and semantics not in (Semantics.REAL, Semantics.FLOAT32):
+            continue
         number = "" if claim.margin is None else f", margin {float(claim.margin):.6g}"
-        words = f"proven{number}" if claim.proven else "not proven"
-        where = {Semantics.REAL: "over the reals", Semantics.FLOAT32: "in float32"}[semantics]
+        answer = f"{claim.own.label.value}, " if claim.own is not None else ""
+        words = f"{answer}proven{number}" if claim.proven else "not proven"
+        where = "over the reals" if semantics is Semantics.REAL else f"in {semantics.value}"
         yield _field("margin" if semantics is Semantics.REAL else "", f"{where}: {words}")
     if truth.witness is not None:
         yield _field("witness", _point(truth.witness))

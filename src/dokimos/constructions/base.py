@@ -317,7 +317,9 @@ class Construction(ABC, Generic[P]):
         if kind not in kinds and (problem := why_not_trusted(kind)):
             raise InputError(f"{self.family}: its labels are not proven: {problem}.")
         instance = instance_of(draft, origin)
-        truth = proven_truth(instance, draft.certificate, draft.label, draft.witness, kinds=kinds)
+        truth = proven_truth(
+            instance, draft.certificate, draft.label, draft.witness, kinds=kinds, also=draft.also
+        )
         return LabelledInstance(instance, truth)
 
 

@@ -33,7 +33,7 @@ from dokimos.networks.chain import (
 )
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import write_chain
-from dokimos.suites.instance import Certificate, Instance, Label, sha256
+from dokimos.suites.instance import Certificate, Instance, Label, OwnAnswer, Semantics, sha256
 from dokimos.suites.vnnlib.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 from dokimos.suites.vnnlib.writer import write_vnnlib1
 
@@ -44,7 +44,8 @@ from dokimos.suites.vnnlib.writer import write_vnnlib1
 class Draft:
     """A network, a question, and why the answer is what its author says.
 
-    `text` is the VNN-LIB that asks the question, where the way it is written matters.
+    `text` is the VNN-LIB that asks the question, where the way it is written matters; `also` are answers
+    under semantics of floats that have proofs of their own.
     """
 
     network: bytes
@@ -52,6 +53,7 @@ class Draft:
     certificate: Certificate
     witness: Point | None = None
     text: str | None = None
+    also: Mapping[Semantics, OwnAnswer] = field(default_factory=dict)
 
     @property
     def label(self) -> Label:

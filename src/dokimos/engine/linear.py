@@ -24,6 +24,7 @@ from dokimos.engine.outcome import ReachedLimit, SearchEffort
 from dokimos.engine.pairs import pairs_in
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
+from dokimos.networks.semantics.rounding import own_format
 from dokimos.suites.instance import DEFAULT_ULPS
 from dokimos.suites.vnnlib.margins import nearest_point
 from dokimos.suites.vnnlib.model import Box, Conjunction, Point, Property
@@ -257,7 +258,8 @@ class LinearSearch:
         ulps = None if self._network.dtype == np.float64 else DEFAULT_ULPS
         before = self._effort.spent
         try:
-            return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps)
+            form = own_format(self._network)
+            return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps, form=form)
         finally:  # to be done again when the proof is checked, for float32 and for the reals
             self._bounding = self._effort.spent - before
             self._effort.reserve += 2 * self._bounding

@@ -13,14 +13,27 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from math import floor, inf, log10
+from types import MappingProxyType
 
-from dokimos.checker.base import CertificateKind, Proven
-from dokimos.checker.check import prove
+from dokimos.checker.base import FLOATS, CertificateKind, Proven
+from dokimos.checker.check import prove, prove_in_floats
 from dokimos.checker.kinds import CERTIFICATES
+from dokimos.core.errors import InvalidProof
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
 from dokimos.engine.runtimes.cross_check import require_agreement
-from dokimos.suites.instance import DEFAULT_ULPS, Certificate, Claim, Instance, Label, Semantics, Truth
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.rounding import own_format
+from dokimos.suites.instance import (
+    DEFAULT_ULPS,
+    Certificate,
+    Claim,
+    Instance,
+    Label,
+    OwnAnswer,
+    Semantics,
+    Truth,
+)
 from dokimos.suites.vnnlib.model import Point
 
 # What a proof allows to be claimed of a label
@@ -30,12 +43,24 @@ from dokimos.suites.vnnlib.model import Point
 MOST_PLACES = 1000
 
 
-def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
-    """What may be claimed after a proof: its margins, rounded down to a few digits."""
-    float32 = Claim(proven=False)
+def claims_of(
+    proven: Proven,
+    *,
+    ulps: int = DEFAULT_ULPS,
+    semantics: Semantics = Semantics.FLOAT32,
+    is_quantised: bool = False,
+) -> dict[Semantics, Claim]:
+    """What may be claimed after a proof: its margins, rounded down to a few digits.
+
+    `semantics` is the one of floats that the proof is about; what is proven of a quantised network over the
+    reals is proven of what its operators compute with integers.
+    """
+    floats = Claim(proven=False)
     if proven.floats is not None:
-        float32 = Claim(proven=True, margin=round_down(proven.floats), ulps=ulps)
-    return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
+        floats = Claim(proven=True, margin=round_down(proven.floats), ulps=ulps)
+    real = Claim(proven=True, margin=round_down(proven.real))
+    exactly = {Semantics.REAL: real} | ({Semantics.INTEGER: real} if is_quantised else {})
+    return {**exactly, semantics: floats}
 
 
 def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
@@ -138,14 +163,26 @@ def proven_truth(
     witness: Point | None = None,
     *,
     kinds: Registry[CertificateKind] = CERTIFICATES,
+    also: Mapping[Semantics, OwnAnswer] = MappingProxyType({}),
 ) -> Truth:
     """The truth with everything the certificate proves, if the checker proves it from the files.
 
-    Raises InvalidProof if it does not prove the label, and other DokimosErrors if files cannot be read.
+    `also` has answers with proofs of their own, each proven too. Raises InvalidProof if one is not proven,
+    and other DokimosErrors if files cannot be read.
     """
+    network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
+    name = own_format(network).name
+    own = Semantics(name) if name in (each.value for each in FLOATS) else Semantics.FLOAT32
+    proven = prove(instance, certificate, label, witness, kinds=kinds, semantics=own)
+    claims = claims_of(proven, semantics=own, is_quantised=network.is_quantised)
+    for semantics, answer in also.items():
+        margin = prove_in_floats(instance, answer, semantics, kinds=kinds)
+        if margin is None:
+            raise InvalidProof(f"the answer in {semantics.value} is not proven")
+        claims[semantics] = Claim(True, round_down(margin), DEFAULT_ULPS, answer)
     return Truth(
         label=label,
-        claims=claims_of(prove(instance, certificate, label, witness, kinds=kinds)),
+        claims=claims,
         certificate=certificate,
         network_sha256=instance.network_sha256,
         property_sha256=instance.property_sha256,

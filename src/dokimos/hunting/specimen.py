@@ -175,7 +175,7 @@ class LabelProver:
         except (DokimosError, Undecided):
             return None
         margin = truth.claim(Semantics.REAL).margin or 0
-        if margin < self._least or (self._is_float32 and not truth.claim(Semantics.FLOAT32).proven):
+        if margin < self._least or (self._is_float32 and not truth.holds_in(Semantics.FLOAT32)):
             return None
         return LabelledInstance(instance, truth)
 

@@ -365,7 +365,7 @@ def reduce_one(
         asker.limit_cpu(max(_LEAST_CPU_SECONDS, _MORE_CPU * record.cpu_seconds))
         specimen = specimen_of(instance, truth)
         least = Fraction(0) if wrong.crash else min(LEAST_MARGIN, margin_of(truth))
-        prover = LabelProver(least, is_float32=truth.claim(Semantics.FLOAT32).proven)
+        prover = LabelProver(least, is_float32=truth.holds_in(Semantics.FLOAT32))
         small = Reducer(asker, wrong, prover, seen, most_seconds=most_seconds).run(specimen)
         known = LabelledInstance(small.instance, truth) if small is specimen else prover.proven(small)
         labelled = LabelledInstance(small.instance, None) if wrong.crash else _proven_again(known)

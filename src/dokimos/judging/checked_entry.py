@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,9 @@ FAULT = "a fault of Dokimos"
 class CheckedEntry:
     """What the checker says about one entry; `problem` is empty iff its label is proven.
 
-    `is_unreadable` distinguishes a file that could not be read from a proof that does not go through, and
-    `is_fault` a bug of Dokimos from both.
+    `answers` has the label under each semantics for which one is proven. `is_unreadable` distinguishes a
+    file that could not be read from a proof that does not go through, and `is_fault` a bug of Dokimos from
+    both.
     """
 
     name: str
@@ -36,6 +37,7 @@ class CheckedEntry:
     label: str = ""
     kind: str = ""
     float32_margin: float | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     is_unreadable: bool = False
     is_fault: bool = False
@@ -68,6 +70,7 @@ def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFI
         label=truth.label.value,
         kind=truth.certificate.kind,
         float32_margin=None if proven.floats is None else float(proven.floats),
+        answers={s.value: alone.label.value for s in truth.claims if (alone := truth.under(s)) is not None},
     )
 
 

@@ -72,9 +72,8 @@ SETTLED = "an exact witness"
 
 
 def is_proven_for(truth: Truth, semantics: Semantics) -> bool:
-    """Whether it is proven over the reals, or in float32, whichever is asked."""
-    claim = truth.claims.get(semantics)
-    return claim is not None and claim.proven
+    """Whether the label is proven over the reals, or in float32, whichever is asked."""
+    return truth.holds_in(semantics)
 
 
 def is_proven(truth: Truth) -> bool:
@@ -209,8 +208,8 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
 
 def _how_far(truth: Truth) -> str:
     """The scope of a proof that a violation in onnxruntime does not contradict."""
-    claim = truth.claims.get(Semantics.FLOAT32)
-    if claim is None or not claim.proven:
+    claim = truth.claim(Semantics.FLOAT32)
+    if not is_proven_for(truth, Semantics.FLOAT32):
         return "for the reals only"
     allowed = "" if claim.ulps is None else f" within {claim.ulps} ulps"
     return f"for the reals, and for float32{allowed}: onnxruntime rounds by more than the proof allows"

@@ -21,7 +21,7 @@ from dokimos.core.files import read_regular
 from dokimos.core.inputs import uncompressed
 from dokimos.core.strict_json import parse
 from dokimos.core.typed_values import convert
-from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, OwnAnswer, Semantics, Truth, sha256
 from dokimos.suites.vnnlib.text import parse_decimal
 
 if TYPE_CHECKING:
@@ -48,19 +48,22 @@ class SuiteForm(Struct, frozen=True, forbid_unknown_fields=True):
     suite: str = ""
 
 
-class ClaimForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is claimed under one semantics."""
-
-    proven: bool
-    margin: Fraction | UnsetType = UNSET
-    ulps: Annotated[int, Meta(gt=0, lt=2**16)] | None = None
-
-
 class CertificateForm(Struct, frozen=True, forbid_unknown_fields=True):
     """The kind of a proof, and its data, whose format depends on the kind."""
 
     kind: str
     data: dict[str, Any]
+
+
+class ClaimForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is claimed under one semantics; with a proof of its own, the answer that this proves."""
+
+    proven: bool
+    margin: Fraction | UnsetType = UNSET
+    ulps: Annotated[int, Meta(gt=0, lt=2**16)] | None = None
+    label: Label | None = None
+    certificate: CertificateForm | None = None
+    witness: tuple[Fraction, ...] | None = None
 
 
 class HashesForm(Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,7 +131,13 @@ def _claim(form: ClaimForm, file: str) -> Claim:
     margin = None if form.margin is UNSET else form.margin
     if margin is not None and margin < 0:
         raise UnreadableFile(file, "a margin is negative")
-    return Claim(form.proven, margin, form.ulps)
+    if (form.label is None) != (form.certificate is None) or (form.witness and not form.label):
+        raise UnreadableFile(file, "an answer under one semantics needs its label and its certificate")
+    own = None
+    if form.label is not None and form.certificate is not None:
+        proof = Certificate(form.certificate.kind, form.certificate.data)
+        own = OwnAnswer(form.label, proof, form.witness)
+    return Claim(form.proven, margin, form.ulps, own)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -24,10 +24,27 @@ class Label(Enum):
 
 
 class Semantics(Enum):
-    """What "the output" means: over the real numbers, or in float32 in any order of summation."""
+    """What "the output" means: over the real numbers, or in a float type in any order of summation.
+
+    `INTEGER` is what the quantised operators of a file compute, exactly; with `FORWARD` and `BACKWARD`
+    every sum of products is added up in float32 from its first term to its last, or the other way round.
+    """
 
     REAL = "real"
+    INTEGER = "integer"
     FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FORWARD = "float32-forward"
+    BACKWARD = "float32-backward"
+
+
+class Order(Enum):
+    """In which order the terms of sums are added up."""
+
+    ANY = "any"
+    FORWARD = "forward"
+    BACKWARD = "backward"
 
 
 @dataclass(frozen=True)
@@ -37,12 +54,14 @@ class Claim:
     For `unsat` every unsafe conjunction fails by at least `margin` in one of its constraints, at every
     input of the set; for `sat` the witness satisfies all constraints of one with at least `margin` to
     spare. `ulps` is how many units in the last place exp, tanh, sigmoid and softmax were allowed to err
-    (only if the float32 proof relied on it).
+    (only if the float32 proof relied on it). `own` is the answer under this semantics if it has a proof of
+    its own, be it another answer than that of the label or not.
     """
 
     proven: bool
     margin: Fraction | None = None
     ulps: int | None = None
+    own: OwnAnswer | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,15 @@ class Certificate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+
+@dataclass(frozen=True)
+class OwnAnswer:
+    """The answer under one semantics, with the proof of it."""
+
+    label: Label
+    certificate: Certificate
+    witness: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +101,21 @@ class Truth:
     def claim(self, semantics: Semantics) -> Claim:
         """What is claimed under one semantics; not proven if nothing is stated."""
         return self.claims.get(semantics, Claim(proven=False))
+
+    def holds_in(self, semantics: Semantics) -> bool:
+        """Whether the label, and not another answer, is proven under one semantics."""
+        alone = self.under(semantics)
+        return alone is not None and alone.label is self.label
+
+    def under(self, semantics: Semantics) -> Truth | None:
+        """The same as a truth about one semantics alone; None if nothing is proven there."""
+        claim = self.claim(semantics)
+        if not claim.proven:
+            return None
+        own = claim.own or OwnAnswer(self.label, self.certificate, self.witness)
+        alone = {semantics: replace(claim, own=None)}
+        hashes = self.network_sha256, self.property_sha256
+        return Truth(own.label, alone, own.certificate, *hashes, own.witness)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, expect_new_or_empty, write_whole
 from dokimos.core.strict_json import parse
 from dokimos.suites.entry import FORMAT, SuiteForm
-from dokimos.suites.instance import Claim, LabelledInstance, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, LabelledInstance, Truth, sha256
 from dokimos.suites.vnnlib.writer import exact_decimal
 
 
@@ -97,7 +97,7 @@ def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:
         "format": FORMAT,
         "label": truth.label.value,
         "semantics": {s.value: _dump_claim(c) for s, c in truth.claims.items()},
-        "certificate": {"kind": truth.certificate.kind, "data": dict(truth.certificate.data)},
+        "certificate": _dump_certificate(truth.certificate),
         "sha256": {"network": truth.network_sha256, "property": truth.property_sha256},
     }
     if truth.witness is not None:
@@ -112,7 +112,16 @@ def _dump_claim(claim: Claim) -> dict[str, Any]:
         out["margin"] = exact_decimal(claim.margin)
     if claim.ulps is not None:
         out["ulps"] = claim.ulps
+    if claim.own is not None:
+        out["label"] = claim.own.label.value
+        out["certificate"] = _dump_certificate(claim.own.certificate)
+        if claim.own.witness is not None:
+            out["witness"] = [exact_decimal(x) for x in claim.own.witness]
     return out
+
+
+def _dump_certificate(certificate: Certificate) -> dict[str, Any]:
+    return {"kind": certificate.kind, "data": dict(certificate.data)}
 
 
 # A suite in the making: kept beside its destination until complete, so that it can be continued

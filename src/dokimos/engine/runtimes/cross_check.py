@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.checker.base import FLOATS
 from dokimos.core.errors import InputError, InvalidProof, about
+from dokimos.engine.runtimes.narrow import written_for
 from dokimos.engine.runtimes.sessions import (
     CannotRun,
     OnnxReference,
@@ -34,6 +36,7 @@ from dokimos.engine.runtimes.sessions import (
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.outward import Format
 from dokimos.networks.semantics.rounding import own_format, rounded_outputs
 from dokimos.suites.instance import DEFAULT_ULPS, Instance, Label, Semantics, Truth
 from dokimos.suites.vnnlib.model import Box, Case, Point, Property
@@ -44,7 +47,7 @@ from dokimos.suites.vnnlib.violation import violation_at, violation_of
 # at which an `unsat` is put to the test, more of them and drawn at random
 
 
-_FLOAT32 = np.dtype(np.float32)
+_FLOAT32, _NARROW = np.dtype(np.float32), ("float16", "bfloat16")
 
 
 def points_to_compare(
@@ -207,6 +210,11 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
         )
     compared = _compare(instance.network_file, network, expected, stake)
     if compared.is_done and not compared.contradiction and not few:
+        try:
+            compared = replace(compared, contradiction=stake.refuted_by_runs(instance.network_file))
+        except (CannotRun, InputError) as error:
+            compared = replace(compared, remark=str(error))
+    if compared.is_done and not compared.contradiction and not few:
         return replace(compared, contradiction=stake.refuted_by_drawing(instance.network_file))
     return compared
 
@@ -253,19 +261,52 @@ class _Stake:
 
     def refuted_in_float32(self, point: Point, where: str, found: Sequence[float]) -> str:
         """What is wrong with a claim for float32 by what a runtime computes; empty if nothing is."""
-        if not self.truth.claim(Semantics.FLOAT32).proven or not np.isfinite(found).all():
+        return self._refuted_in(Semantics.FLOAT32, point, where, found)
+
+    def _refuted_in(self, semantics: Semantics, point: Point, where: str, found: Sequence[float]) -> str:
+        alone = self.truth.under(semantics)
+        if alone is None or not np.isfinite(found).all():
             return ""
         unsafe = self.question.unsafe(point, [Fraction(y) for y in found])
-        if self.is_unsat and unsafe:
-            return f"finds an unsafe output at {where}, but the label is unsat in float32 too"
-        if self.truth.label is Label.SAT and point == self.truth.witness and not unsafe:
-            return "finds the witness safe, but the label is sat in float32 too"
+        if alone.label is Label.UNSAT and unsafe:
+            return f"finds an unsafe output at {where}, but the label is unsat in {semantics.value} too"
+        if alone.label is Label.SAT and point == alone.witness and not unsafe:
+            return f"finds the witness safe, but the label is sat in {semantics.value} too"
         return ""
+
+    def refuted_by_runs(self, content: bytes) -> str:
+        """What is wrong with the answers that have proofs of their own, by runs of their semantics."""
+        for semantics, claim in self.truth.claims.items():
+            if not claim.proven or (claim.own is None and semantics.value not in _NARROW):
+                continue
+            runtime = OnnxRuntime(written_for(content, semantics), self.network)
+            form = FLOATS[semantics][0]
+            points = [("a point drawn from the box", row) for row in self._drawn(form)]
+            witnesses = {each.own.witness for each in self.truth.claims.values() if each.own is not None}
+            named = [
+                ("a witness", point) for point in witnesses | {self.truth.witness} if point is not None
+            ]
+            for where, point in (*named, *points):
+                held = all(map(form.holds, point))
+                if held and (said := self._refuted_in(semantics, point, where, runtime.outputs(point))):
+                    return f"{runtime.name} {said}"
+        return ""
+
+    def _drawn(self, form: Format) -> Iterator[Point]:
+        """Points of a type, drawn from the first box and from the last."""
+        boxes = [case.box for case in self.question.cases if not case.box.is_empty]
+        for box in dict.fromkeys(boxes[:1] + boxes[-1:]):
+            for row in drawn_points(box, _FLOAT32, DRAWN):
+                point = tuple(round(x / form.step(x)) * form.step(x) for x in as_point(row))
+                if point in box:
+                    yield point
 
     def refuted_by_drawing(self, content: bytes) -> str:
         """What is wrong with an `unsat` at points drawn from its first and last box; empty if none."""
         cases = [case for case in self.question.cases if not case.box.is_empty] if self.is_unsat else []
         where = "a point drawn from the box"
+        if self.network.dtype.itemsize == 2:
+            return ""  # they are drawn for `refuted_by_runs`
         try:
             runtime = OnnxRuntime(content, self.network)
             for case in dict.fromkeys(cases[:1] + cases[-1:]):

@@ -1,4 +1,4 @@
-"""A network as it runs in a float type of 16 bits, as a float32 network: every runtime has its kernels."""
+"""A network as it runs in a type of 16 bits, or adds up in one order, as a float32 file for runtimes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.networks.semantics.outward import Format
+from dokimos.networks.semantics.outward import FLOAT32, FORMATS, Format
+from dokimos.suites.instance import Semantics
 
 _NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 _FLOATS = (TensorProto.FLOAT, *_NARROW.values())
@@ -51,6 +53,18 @@ def stored_in(content: bytes, form: Format) -> bytes:
     return bytes(model.SerializeToString())
 
 
+def as_float32(content: bytes) -> bytes:
+    """What stands for a file in runtimes: a network of 16 bits as it is `stored_in` its type."""
+    try:
+        graph = onnx.load_model_from_string(content).graph
+    except DecodeError:
+        return content
+    kinds = {value.type.tensor_type.elem_type for value in graph.input}
+    kinds |= {tensor.data_type for tensor in graph.initializer}
+    narrow = [FORMATS[name] for name, kind in _NARROW.items() if kind in kinds]
+    return stored_in(content, narrow[0]) if len(narrow) == 1 else content
+
+
 def _not_floats(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> set[str]:
     """The tensors that hold integers, as ONNX infers them: they are left alone."""
     asked = onnx.ModelProto()
@@ -73,3 +87,47 @@ def _round(tensor: onnx.TensorProto, kind: int) -> None:
         array: NDArray[Any] = numpy_helper.to_array(tensor)
         narrow = array.astype(helper.tensor_dtype_to_np_dtype(kind)).astype(np.float32)
         tensor.CopyFrom(numpy_helper.from_array(narrow, tensor.name))
+
+
+def in_order(content: bytes, *, backward: bool) -> bytes:
+    """The network with each product of one row and a constant matrix written out, term by term.
+
+    So every runtime adds its terms up in this order, with one rounding each; a bias comes last.
+    """
+    model = onnx.load_model_from_string(content)
+    graph, nodes = model.graph, list(model.graph.node)
+    known = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    del graph.node[:], graph.value_info[:]
+    for number, node in enumerate(nodes):
+        weights = known.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
+        if weights is None or weights.ndim != 2:
+            graph.node.append(node)
+            continue
+        options = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        if options.get("alpha", 1.0) != 1 or options.get("beta", 1.0) != 1 or options.get("transA"):
+            raise UnreadableFile("network", f"its node {node.output[0]!r} cannot be written out in order.")
+        rows = weights.T if options.get("transB") else weights
+        terms = [k for k in range(len(rows)) if rows[k].any()] or [0]
+        total = ""
+        for k in reversed(terms) if backward else terms:
+            place, row, taken, term, added = (
+                f"{part}@{number}@{k}" for part in ("at", "row", "x", "p", "s")
+            )
+            graph.initializer.append(numpy_helper.from_array(np.array([k], np.int64), place))
+            graph.initializer.append(numpy_helper.from_array(rows[k : k + 1].copy(), row))
+            graph.node.append(helper.make_node("Gather", [node.input[0], place], [taken], axis=1))
+            graph.node.append(helper.make_node("Mul", [taken, row], [term]))
+            if total:
+                graph.node.append(helper.make_node("Add", [total, term], [added]))
+            total = added if total else term
+        op, last = ("Add", [total, node.input[2]]) if len(node.input) > 2 else ("Identity", [total])
+        graph.node.append(helper.make_node(op, last, list(node.output)))
+    return bytes(model.SerializeToString())
+
+
+def written_for(content: bytes, semantics: Semantics) -> bytes:
+    """A file of float32 that every runtime computes as one of the runs of the network that are meant."""
+    if semantics in (Semantics.FORWARD, Semantics.BACKWARD):
+        return in_order(content, backward=semantics is Semantics.BACKWARD)
+    form = FORMATS[semantics.value]
+    return content if form == FLOAT32 else stored_in(content, form)

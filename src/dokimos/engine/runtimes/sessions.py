@@ -24,7 +24,9 @@ from onnx import numpy_helper
 
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
+from dokimos.engine.runtimes.narrow import as_float32
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.outward import FORMATS
 from dokimos.suites.vnnlib.model import Point
 
 Points = NDArray[Any]
@@ -71,7 +73,8 @@ class Replayer:
 
     Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 if the network
     is (`dtype`), and so are the outputs: those of a float64 network at float32 points are rounded.
-    `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for networks that onnxruntime
+    The results of a network of 16 bits are rounded to its type, and given in float32. `runtime` says what
+    computes: onnxruntime, or ONNX's reference evaluator for networks that onnxruntime
     cannot load, mostly for lack of a kernel. A single point is run exactly as the file says. Several are
     run as one batch if the network allows it: then a row may differ from its single run in the last bits,
     but never by more than the order of summation explains; networks that mix the rows of a batch, or fix
@@ -83,7 +86,7 @@ class Replayer:
 
         Raises UnreadableFile if neither can load it.
         """
-        content = uncompressed(model, file=name)
+        content = as_float32(uncompressed(model, file=name))
         self._name = name
         self.runtime, self._single = _session_for(content, name)
         inputs, outputs = self._single.get_inputs(), self._single.get_outputs()
@@ -261,7 +264,7 @@ def _session_for(content: bytes, name: str) -> tuple[str, Any]:
 
 
 def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
-    """The float32 or float64 number nearest to `x` (ties to even); None if that is infinite.
+    """The number of the float type nearest to `x` (ties to even); None if that is infinite.
 
     Rounding first to float64, then to float32, misses it only if the float64 number is halfway between two
     float32 numbers: halfway points are float64 numbers, and rounding to float64 takes nothing past them.
@@ -272,6 +275,10 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
         return None
     if dtype == np.float64:
         return Fraction(wide)
+    if dtype.itemsize == 2:
+        form = FORMATS[dtype.name]
+        near = round(x / form.step(x)) * form.step(x)
+        return near if abs(near) <= form.largest else None
     with np.errstate(over="ignore", under="ignore"):
         guess = np.float32(wide)
         if float(guess) == x:
@@ -288,6 +295,9 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
 
 def nearest_point(point: Point, dtype: np.dtype[Any]) -> Point | None:
     """The nearest number of the type for each coordinate (see `nearest_float`); None if one is infinite."""
+    if dtype.itemsize == 2:
+        rounded = [nearest_float(x, dtype) for x in point]
+        return None if None in rounded else tuple(x for x in rounded if x is not None)
     try:
         wide = np.array([float(x) for x in point], dtype=np.float64)
     except OverflowError:
@@ -492,7 +502,8 @@ class OnnxRuntime(Runtime):
 
     def __init__(self, content: bytes, network: Network, *, optimised: bool = False) -> None:
         try:
-            super().__init__(load_session(content, "network", optimised=optimised), network)
+            session = load_session(as_float32(content), "network", optimised=optimised)
+            super().__init__(session, network)
         except InputError as error:
             raise CannotRun(_reason(error)) from None
 

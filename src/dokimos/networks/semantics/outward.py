@@ -439,15 +439,15 @@ class Format:
 
     def holds(self, number: Fraction) -> bool:
         """Whether it is a number of the type, a subnormal one too."""
-        step = Fraction(self.ulp * self.tiny) if abs(number) < self.tiny else _step(number, self.ulp)
-        return abs(number) <= self.largest and number % step == 0
+        return abs(number) <= self.largest and number % self.step(number) == 0
 
-
-def _step(number: Fraction, ulp: float) -> Fraction:
-    """The distance between the numbers of a type around this one, which is not subnormal."""
-    top, bottom = abs(number).as_integer_ratio()
-    exponent = top.bit_length() - bottom.bit_length()
-    return Fraction(2) ** (exponent - (abs(number) < Fraction(2) ** exponent)) * Fraction(ulp)
+    def step(self, number: Fraction) -> Fraction:
+        """The distance between the numbers of the type around this one, were there no largest."""
+        if abs(number) < self.tiny:
+            return Fraction(self.least)
+        top, bottom = abs(number).as_integer_ratio()
+        exponent = top.bit_length() - bottom.bit_length()
+        return Fraction(2) ** (exponent - (abs(number) < Fraction(2) ** exponent)) * Fraction(self.ulp)
 
 
 #: The largest finite float32; u, half the distance from 1 to the next one; and its smallest normal number.
