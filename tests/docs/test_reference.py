@@ -18,7 +18,7 @@ DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
 INDIRECT = {"verifiers/placed.py", "verifiers/adapters/own_tools.py", "core/parallel.py"}
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
-    "core/progress.py",
+    "core/one_core.py",
     "core/parallel.py",
     "campaigns/settings.py",
     "laws/models/trial.py",
