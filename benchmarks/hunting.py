@@ -1,12 +1,12 @@
 """What a hunt finds: proven draws a CPU-minute, and planted bugs found blind and made small.
 
-hunting.py [--full] [--together] [--bug NAME]... [--seconds 10] [--draws 30]
+hunting.py [--full] [--bug NAME]... [--seconds 10] [--draws 30] [--together]
 
 Draws come from all kinds in turn. Each bug (default: three of those behind an attack, which is off) is
 asked in this process about random draws until it is wrong; the wrong answer is then made small. Prints a
-line for each. `--full` adds five times as many bugs, with 600 CPU-seconds for each, and 200 draws. With
-`--together`, all bugs behind an attack are asked about the same draws, none of which is chosen by what was
-found: a bug takes the time of all draws until then and that of its own answers, and nothing is made small.
+line for each. With `--together`, all bugs behind an attack are asked about the same draws, none of which is
+chosen by what was found: a bug takes the time of all draws until then and that of its own answers, and
+nothing is made small. `--full` asks one bug in eight, with 600 CPU-seconds for each, and draws 200.
 """
 
 from __future__ import annotations
@@ -107,15 +107,14 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--together", action="store_true")
     options = parser.parse_args()
-    seconds = options.seconds or (600.0 if options.full or options.together else 10.0)
+    options.seconds = options.seconds or (600.0 if options.full else 10.0)
+    options.draws = options.draws or (200 if options.full else 30)
     if options.together:
-        hunted_together(options.bug or [each.name for each in ATTACKERS[1:]], seconds)
+        hunted_together(options.bug or [each.name for each in ATTACKERS[1:]], options.seconds)
         return
-    every = ATTACKERS[1 :: 8 if options.full else 40]
-    draws = options.draws or (200 if options.full else 30)
-    print(f"{draws_a_minute(draws):.0f} proven instances a CPU-minute", flush=True)
-    for bug in options.bug or [each.name for each in every]:
-        print(f"{bug}: {hunted(bug, seconds)}", flush=True)
+    print(f"{draws_a_minute(options.draws):.0f} proven instances a CPU-minute", flush=True)
+    for bug in options.bug or [each.name for each in ATTACKERS[1 :: 8 if options.full else 40]]:
+        print(f"{bug}: {hunted(bug, options.seconds)}", flush=True)
 
 
 if __name__ == "__main__":

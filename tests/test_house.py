@@ -181,6 +181,7 @@ WITHOUT = 54_605
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
     "modules": (0, 420),
+    "modules": (0, 421),
     "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
     "rooms that import from others, in pairs": (0, 70),

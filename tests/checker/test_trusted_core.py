@@ -46,11 +46,11 @@ FORBIDDEN = (
 #: Integers beyond their type, and tensors of 16 bits that are read rounded and as they were kept, 13.
 #: Products by integers in float64, 128, what a network walked twice keeps, 14, and what is said of a
 #: missing folder and else, 21.
-MOST_LINES_IN_ALL = 8993
+MOST_LINES_IN_ALL = 8996
 #: Parts of the checker that prove laws, and no label; what those on trees add.
 FOR_LAWS = ("dokimos.checker.trees", "dokimos.checker.lemmas.zones", "dokimos.checker.lemmas.relu_layers")
 MOST_LINES_FOR_TREES = 930
-MOST_LINES_FOR_ONE_KIND = 5640
+MOST_LINES_FOR_ONE_KIND = 5643
 #: Beside the core: what the label of a network with Resize, Upsample or ConvTranspose needs, too.
 UPSAMPLING = "dokimos.networks.reading.upsampling"
 MOST_LINES_FOR_UPSAMPLING = 215
@@ -69,8 +69,8 @@ SEARCH_FOR_LAWS = (
     "dokimos.laws.proving.law_search",
     "dokimos.laws.proving.verifying",
 )
-MOST_LINES_FOR_A_LAW = 20_400
-MOST_LINES_FOR_LABELS_AND_LAWS = 22_700
+MOST_LINES_FOR_A_LAW = 20_460
+MOST_LINES_FOR_LABELS_AND_LAWS = 22_719
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
