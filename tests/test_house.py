@@ -177,10 +177,9 @@ ADDED = {
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
-WITHOUT = 54_605
+WITHOUT = 54_561
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
-    "modules": (0, 420),
     "modules": (0, 421),
     "import lines in percent": (0, 9.8),
     "rooms": (0, 16),
