@@ -167,7 +167,7 @@ ADDED = {
     "searches of laws that take turns, Erf, Sqrt and Gelu": 100,
     "quantised operators: their readers, family and suite": 440,
     "blocks of laws that stop at their predictions, so that many cases are answered at once": 200,
-    "what exact walks and readers refuse": 33,
+    "what exact walks, readers and the judge refuse": 41,
     "float types of 16 bits": 140,
     "answers under semantics of their own, their proofs, runs and two families": 640,
     "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
