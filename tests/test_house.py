@@ -170,15 +170,14 @@ ADDED = {
     "what exact walks and readers refuse": 33,
     "float types of 16 bits": 140,
     "answers under semantics of their own, their proofs, runs and two families": 640,
-    "what an audit found in files, kept for the next call": 65,
     "what an audit found in files, kept for the next call; benchmarks that join an audit": 80,
     "parts that are close to call, and budgets that end the bounds of a whole box": 35,
-    "exact products by integers in float64, what is missing said before much is loaded": 246,
     "catboost's categories, votes of regressors, divisions, trees repaired by splits and refitted": 392,
+    "exact products by integers in float64, what is missing said before much is loaded": 246,
     "networks made one, findings that are gone on with, nodes in causes, warm tools at places": 197,
 }
 #: What the house has without these: less than was agreed on.
-WITHOUT = 54_605
+WITHOUT = 54_561
 LIMITS = {
     "lines of code": (0, WITHOUT + sum(ADDED.values())),
     "modules": (0, 421),

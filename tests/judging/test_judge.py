@@ -19,7 +19,7 @@ from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.instance import Certificate, Claim, Label, OwnAnswer, Semantics
 from dokimos.suites.vnnlib.model import Point
 from dokimos.verifiers.execution.limits import Termination
 from tests.engine.runtimes.test_cross_check import leaky, misread, slope_of_zero
@@ -238,6 +238,21 @@ def test_unless_somebody_checks_labels_nobody_is_blamed_by_them(tmp_path: Path) 
     given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
     (found,) = judge_all([record(Answer.UNSAT)], {"s": [given]}, reproduce=lambda _: "")
     assert found.verdict is Verdict.UNLABELLED
+
+
+@pytest.mark.parametrize("label", Label)
+def test_nobody_is_blamed_for_what_is_proven_in_float32(tmp_path: Path, label: Label) -> None:
+    """Where float32 has another answer than the reals, with a proof of its own."""
+    truth = instance(tmp_path, "i", asked=BOUND, label=label).truth
+    assert truth is not None
+    other = Label.SAT if label is Label.UNSAT else Label.UNSAT
+    own = Claim(True, F(0), own=OwnAnswer(other, Certificate("runs")))
+    both = replace(truth, claims={**truth.claims, Semantics.FLOAT32: own})
+    given = record(Answer.SAT if label is Label.UNSAT else Answer.UNSAT)
+    plain, apart = (judge(given, truth=each, replays=None, reproduce="") for each in (truth, both))
+    assert plain.verdict is (Verdict.WRONG_SAT if label is Label.UNSAT else Verdict.WRONG_UNSAT)
+    assert apart.verdict is Verdict.ROUNDING
+    assert "is proven in float32; over the reals" in apart.reason
 
 
 def test_what_rounding_does_not_explain_is_no_rounding(

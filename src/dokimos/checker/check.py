@@ -130,7 +130,7 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
         truth.certificate,
         truth.label,
         truth.witness,
-        ulps=truth.claim(Semantics.FLOAT32).ulps or floats.ulps or DEFAULT_ULPS,
+        ulps=floats.ulps or DEFAULT_ULPS,
         kinds=kinds,
         asked=Proven(real.margin or Fraction(0), floats.margin if floats.proven else None),
         semantics=beside or Semantics.FLOAT32,

@@ -161,7 +161,16 @@ def _judge_unsat(truth: Truth) -> tuple[Verdict, str]:
         return Verdict.CORRECT, "the answer matches the label"
     if not is_proven_for(truth, Semantics.REAL):
         return Verdict.UNLABELLED, "it answers unsat, and the label sat is proven for float32 only"
-    return Verdict.WRONG_UNSAT, f"it answers unsat, but a violation is proven ({truth.certificate.kind})"
+    proof = f"a violation is proven ({truth.certificate.kind})"
+    if _is_right_in_float32(truth, Label.UNSAT):
+        return Verdict.ROUNDING, f"it answers unsat, which is proven in float32; over the reals {proof}"
+    return Verdict.WRONG_UNSAT, f"it answers unsat, but {proof}"
+
+
+def _is_right_in_float32(truth: Truth, answer: Label) -> bool:
+    """Whether this answer, which is not the label, is the proven one in float32."""
+    alone = truth.under(Semantics.FLOAT32)
+    return alone is not None and alone.label is answer
 
 
 def _judge_sat_against_unsat(
@@ -179,6 +188,8 @@ def _judge_sat_against_unsat(
         violates = f"its witness violates in {found.float_type}"
         return Verdict.ROUNDING, f"{violates}, and unsat is proven {_how_far(truth)}"
     proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
+    if replays is None and _is_right_in_float32(truth, Label.SAT):
+        return Verdict.ROUNDING, f"it answers sat, which is proven in float32; over the reals {proof}"
     return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
 
 

@@ -126,6 +126,14 @@ def test_what_is_subnormal_may_be_flushed_or_kept() -> None:
     assert margin(kept, Semantics.BFLOAT16, Label.SAT, [0.125]) == F(3, 32)
 
 
+def test_what_rounds_up_to_the_smallest_normal_number_may_be_flushed() -> None:
+    """Arm flushes what is subnormal before it is rounded, x86 what is subnormal after that."""
+    way, below = Rounding(FLOAT32, Order.ANY), F(FLOAT32.tiny) * (1 - F(1, 2**26))
+    assert way.stored(below, below) == (0, F(FLOAT32.tiny))
+    assert way.stored(-below, -below) == (-F(FLOAT32.tiny), 0)
+    assert way.stored(F(FLOAT32.tiny), F(FLOAT32.tiny)) == (F(FLOAT32.tiny), F(FLOAT32.tiny))
+
+
 def test_rounding_once_and_twice_are_both_allowed() -> None:
     """Just above a tie of float16 it goes up; but through float32 it comes to the tie, and goes down."""
     middle = 1 + F(1, 2**11)
@@ -359,6 +367,27 @@ def sloped(limit: float) -> Instance:
     """Y = relu(x + 1/2)·3 <= 4.5 on [0, 1]."""
     nodes = [("Add", ["X", "h"], "a"), ("Relu", ["a"], "r"), ("Mul", ["r", "t"], "Y")]
     return asked(nodes, {"h": [[0.5]], "t": [[3.0]]}, [(0, 1)], f"(>= Y_0 {limit})")
+
+
+def test_a_claim_in_float16_is_about_its_own_ulps() -> None:
+    """Not about those of a claim in float32, which need not even be proven."""
+    nodes = [("Tanh", ["X"], "Y")]
+    given = instance_of(model(nodes, {}, [1, 1], [1, 1]), question([(0.5, 0.5)], 1, "(<= Y_0 0.25)"))
+    proof = Certificate("linear", {"questions": [{}]})
+    exact, loose = (
+        prove(given, proof, Label.UNSAT, None, ulps=ulps, semantics=Semantics.FLOAT16).floats
+        for ulps in (1, 64)
+    )
+    assert exact is not None and loose is not None and loose < exact
+    claims = {
+        Semantics.REAL: Claim(True, F(1, 10)),
+        Semantics.FLOAT32: Claim(False, ulps=1),
+        Semantics.FLOAT16: Claim(True, exact, ulps=64),
+    }
+    truth = Truth(Label.UNSAT, claims, proof, given.network_sha256, given.property_sha256)
+    with pytest.raises(InvalidProof, match="margin claimed for float16 is larger"):
+        check(given, truth)
+    check(given, replace(truth, claims={**claims, Semantics.FLOAT16: Claim(True, loose, ulps=64)}))
 
 
 def test_a_margin_that_is_too_small_for_float16_is_refused() -> None:

@@ -142,9 +142,10 @@ class Rounding:
             ways = [self.nearest(x, self.form), self.nearest(wide, self.form), *([wide] if kept else [])]
             ends.append(choose(ways))
         flushed = Fraction(self.form.tiny)
+        # Some processors flush before they round, also what would be rounded to the smallest normal number.
         return (
-            ZERO if 0 < ends[0] < flushed else ends[0],
-            ZERO if -flushed < ends[1] < 0 else ends[1],
+            ZERO if ends[0] > 0 and low < flushed else ends[0],
+            ZERO if ends[1] < 0 and high > -flushed else ends[1],
         )
 
     def inside(self, box: Box) -> Box:
