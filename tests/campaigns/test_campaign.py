@@ -18,6 +18,7 @@ import pytest
 import dokimos
 from dokimos.campaigns import job as performing
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign, set_runs_aside
+from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.settings import RunSettings
@@ -408,3 +409,13 @@ def test_the_journal_is_plain_json_lines(tmp_path: Path) -> None:
     lines = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     assert [(e["schema"], e["event"]) for e in events] == [(1, "started"), (1, "finished")]
+
+
+def test_a_run_under_another_job_is_not_counted_twice(tmp_path: Path) -> None:
+    saying(tmp_path, default={"behaviour": "says", "answer": "unsat"})
+    campaign = run(tmp_path, suite(tmp_path, 1), [Scripted(tmp_path / "script.json")])
+    assert len(campaign.records) == 1
+    with Journal(tmp_path / "out" / "journal.jsonl") as journal:
+        journal.finish(replace(campaign.records[0], job="0" * 24))
+    with pytest.raises(UnreadableFile, match=r"two runs of .* that are one in its plan"):
+        read_campaign(tmp_path / "out")

@@ -90,7 +90,22 @@ def read_campaign(folder: Path) -> Campaign:
             journal,
             f"it has a run on the suite {stranger.suite!r}, which the manifest does not list",
         )
+    if manifest.published is None:
+        _expect_each_once(records, journal)
     return Campaign(folder, manifest, records)
+
+
+def _expect_each_once(records: Sequence[RunRecord], journal: Path) -> None:
+    """Raise UnreadableFile if two records are of one run: no campaign writes that, and both would count."""
+    seen = set()
+    for each in records:
+        key = each.suite, each.instance, each.verifier, each.verifier_version, each.repeat
+        if key in seen:
+            raise UnreadableFile(
+                journal,
+                f"it has two runs of {each.verifier!r} on {each.instance!r} that are one in its plan",
+            )
+        seen.add(key)
 
 
 @contextlib.contextmanager
