@@ -84,11 +84,12 @@ def test_the_answers_of_a_warm_verifier_are_those_of_cold_runs(
         assert found[name][each].answer.decides
 
 
-def test_a_warm_verifier_has_a_name_of_its_own() -> None:
+def test_a_warm_verifier_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     staying = find("mine=reference:warm")
     assert (staying.name, staying.called_as) == ("mine:warm", "mine=reference:warm")
     assert staying.warm() is None
     assert styles_of("reference:warm") == styles_of("reference")
+    monkeypatch.setattr(type(find("nnenum")), "can_stay_warm", False)
     with pytest.raises(InputError, match="nnenum cannot stay warm"):
         find("nnenum:warm")
 

@@ -126,7 +126,8 @@ def report(
 
     Exit code 2 if a label that an answer was judged by fails its check; the page is written anyway.
     """
-    expect_campaigns([*run, *(against or ())])
+    if (html or csv) and not png:  # otherwise it is first said what else is missing
+        expect_campaigns([*run, *(against or ())])
     import dokimos
     from dokimos.cli.output import listed, progress_bar
 

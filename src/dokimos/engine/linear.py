@@ -42,6 +42,8 @@ SMALL_COVER = 8192
 CUTS_OF_INPUTS, PREFERENCE = 40, 4
 #: Better bounds of the whole box take about so many times what bounding it took.
 BETTER_ROOT = 3.0
+#: Bounding goes on for this long, in seconds, where the time is up: that may decide a small question.
+SHORT = 0.1
 
 Points = NDArray[np.float32]
 #: Whether a point is a counterexample, exactly.
@@ -88,7 +90,7 @@ class LinearSearch:
             pairs = pairs_in(network, boxes[0]) if boxes else ()
         self._pairs = tuple(pairs)
         self._steps: Steps = replace(steps_of(network, pairs=self._pairs), pause=self._in_time)
-        self._bounding = 0.0
+        self._bounding = self._began = 0.0
         tensors = self._steps.tensors
         read = {name for step in self._steps.steps if step.transposes is None for name in step.sources}
         self._refined = tuple(k for k, name in enumerate(tensors) if name in read and k)
@@ -256,7 +258,7 @@ class LinearSearch:
 
     def _question(self, box: Box, conjunction: Conjunction, start: QuestionData) -> BoundedQuestion:
         ulps = None if self._network.dtype == np.float64 else DEFAULT_ULPS
-        before = self._effort.spent
+        before = self._began = self._effort.spent
         try:
             form = own_format(self._network)
             return BoundedQuestion(self._steps, box, conjunction, start, ulps=ulps, form=form)
@@ -265,7 +267,8 @@ class LinearSearch:
             self._effort.reserve += 2 * self._bounding
 
     def _in_time(self) -> None:
-        if self._effort.end is ReachedLimit.TIME:
+        is_short = self._effort.spent - self._began < SHORT
+        if not is_short and self._effort.end is ReachedLimit.TIME:
             raise _OutOfTime
 
     def _walk(self, box: Box, question: BoundedQuestion) -> FastWalk:

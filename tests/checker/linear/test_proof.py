@@ -15,7 +15,8 @@ from dokimos.checker.linear.cover import pack
 from dokimos.checker.linear.proof import LinearProof
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.outward import FLOAT16, FLOAT32, Format, point
+from dokimos.networks.semantics.outward import point
+from dokimos.suites.instance import Semantics
 from dokimos.suites.vnnlib.reader import read_vnnlib
 from tests.checker.files import model, question
 
@@ -210,7 +211,7 @@ def test_a_tensor_of_16_bits_may_be_read_rounded_and_as_it_is() -> None:
     def in_floats(bound: str) -> Fraction | None:
         asked = read_vnnlib(question(bounds, 2, f"(<= Y_1 -{bound})"), file="p")
         data = {"questions": [{}]}
-        return LinearProof().prove(Problem(network, asked, form=FLOAT16), data).floats
+        return LinearProof().prove(Problem(network, asked, semantics=Semantics.FLOAT16), data).floats
 
     assert np.float32(np.float16(kept)) - kept < -0.0002
     assert in_floats("0.0002") is None
@@ -222,13 +223,12 @@ def test_an_output_that_is_a_constant_is_rounded_to_the_type() -> None:
     asked = read_vnnlib(question([(0, 0)], 1, "(<= Y_0 0.09999)"), file="p")
     assert float(np.float16(0.1)) < 0.09999
 
-    def in_floats(form: Format) -> Fraction | None:
-        return (
-            LinearProof().prove(Problem(read_onnx(content), asked, form=form), {"questions": [{}]}).floats
-        )
+    def in_floats(semantics: Semantics) -> Fraction | None:
+        problem = Problem(read_onnx(content), asked, semantics=semantics)
+        return LinearProof().prove(problem, {"questions": [{}]}).floats
 
-    assert in_floats(FLOAT16) is None
-    assert in_floats(FLOAT32) is not None
+    assert in_floats(Semantics.FLOAT16) is None
+    assert in_floats(Semantics.FLOAT32) is not None
 
 
 def test_what_holds_for_all_noise_holds_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:

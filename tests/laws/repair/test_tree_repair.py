@@ -111,7 +111,7 @@ def test_trees_lose_splits_or_are_fitted_again_until_the_laws_are_proven(
 def test_refitting_needs_an_estimator_that_knows_constraints() -> None:
     model, of = _fitted("boosted")
     settings = RepairSettings(way=RepairWay.REFIT, verify=VerifySettings(seconds=20))
-    with pytest.raises(InputError, match="takes monotone constraints; give --way leaves or splits"):
+    with pytest.raises(InputError, match="takes monotone constraints; choose the way leaves or splits"):
         dokimos.repair_law(law(RISES), model=model, domain=of, settings=settings, seeds=[0])
 
 
@@ -207,7 +207,7 @@ def test_what_is_no_matter_of_leaves_is_refused_with_what_to_do(tmp_path: Path) 
     three = ensemble.RandomForestClassifier(3, max_depth=2).fit(rows, np.digitize(-target, [-2, 2]))
     either = "input x1; var v := randInt(0, 9); var x2 := x1[income := v]; ENSURES d1 == d2"
     for given, text, options, said in (
-        (three, RISES, {}, "between two classes; give --way refit"),
+        (three, RISES, {}, "between two classes; choose the way refit"),
         (model, either, {}, "cannot be repaired"),
         (
             model,

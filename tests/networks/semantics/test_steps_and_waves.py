@@ -151,6 +151,7 @@ def test_both_numbers_may_lie_at_halves() -> None:
         Interval(np.zeros(1), np.zeros(1)),
         [outward.Rounded(np.array([0.5]), np.array([0.5]), np.ones(1))],
         8,
+        outward.FLOAT32,
     )
     assert ROUNDING_RULES["Round"](step).item() == 2.0
 

@@ -283,36 +283,29 @@ class _Sketch:
 
 
 def _convolutional(
-    channels: Sequence[int], act: str = "Relu", *, pool: tuple[int, bool] | None = None
-) -> Callable[..., None]:
+    sketch: _Sketch, *channels: int, act: str = "Relu", pool: tuple[int, bool] | None = None
+) -> None:
     """Of three convolutions the last has no activation; Tanh and Sigmoid read one channel in steps of 2."""
-
-    def draw(sketch: _Sketch) -> None:
-        coarse = {"kernel": 5, "stride": 2} if act != "Relu" and sketch.shape[0] == 1 else {}
-        for number, count in enumerate(channels):
-            sketch.conv(count, **coarse)
-            if number < 2:
-                sketch.act(act)
-        if pool is not None:
-            sketch.pool(pool[0], counted=pool[1])
-        sketch.flatten()
-        for width in (1000, 100, 20):
-            sketch.dense(width)
+    coarse = {"kernel": 5, "stride": 2} if act != "Relu" and sketch.shape[0] == 1 else {}
+    for number, count in enumerate(channels):
+        sketch.conv(count, **coarse)
+        if number < 2:
             sketch.act(act)
-        sketch.dense(CLASSES)
+    if pool is not None:
+        sketch.pool(pool[0], counted=pool[1])
+    sketch.flatten()
+    for width in (1000, 100, 20):
+        sketch.dense(width)
+        sketch.act(act)
+    sketch.dense(CLASSES)
 
-    return draw
 
-
-def _dense(wide: int) -> Callable[..., None]:
-    def draw(sketch: _Sketch) -> None:
-        sketch.flatten()
-        for width in (100, *[1000] * wide, 20):
-            sketch.dense(width)
-            sketch.act("Relu")
-        sketch.dense(CLASSES)
-
-    return draw
+def _dense(sketch: _Sketch, wide: int) -> None:
+    sketch.flatten()
+    for width in (100, *[1000] * wide, 20):
+        sketch.dense(width)
+        sketch.act("Relu")
+    sketch.dense(CLASSES)
 
 
 def _transformer(sketch: _Sketch) -> None:
@@ -368,19 +361,22 @@ def _attention(sketch: _Sketch, x: str, tokens: int) -> str:
 
 
 #: By name: what draws the layers of one. `avgpool-border` is ours: tools that count its padding are wrong.
-ARCHITECTURES: Mapping[str, Callable[[_Sketch], None]] = MappingProxyType(
-    {
-        "cnn1": _convolutional((10,)),
-        "cnn2": _convolutional((5, 10)),
-        "cnn3": _convolutional((5, 10, 20)),
-        "avgpool": _convolutional((10,), pool=(1, True)),
-        "avgpool-border": _convolutional((10,), pool=(2, False)),
-        "tanh": _convolutional((10,), "Tanh"),
-        "sigmoid": _convolutional((10,), "Sigmoid"),
-        "mlp4": _dense(3),
-        "mlp5": _dense(4),
-        "vit": _transformer,
-    }
+#: How each is drawn, and with which widths.
+ARCHITECTURES: Mapping[str, tuple[Callable[..., None], tuple[int, ...], Mapping[str, Any]]] = (
+    MappingProxyType(
+        {
+            "cnn1": (_convolutional, (10,), {}),
+            "cnn2": (_convolutional, (5, 10), {}),
+            "cnn3": (_convolutional, (5, 10, 20), {}),
+            "avgpool": (_convolutional, (10,), {"pool": (1, True)}),
+            "avgpool-border": (_convolutional, (10,), {"pool": (2, False)}),
+            "tanh": (_convolutional, (10,), {"act": "Tanh"}),
+            "sigmoid": (_convolutional, (10,), {"act": "Sigmoid"}),
+            "mlp4": (_dense, (3,), {}),
+            "mlp5": (_dense, (4,), {}),
+            "vit": (_transformer, (), {}),
+        }
+    )
 )
 
 
@@ -403,7 +399,8 @@ def draw_network(
     if not 0 < scale <= 4:
         raise InputError(f"The scale of an architecture must be above 0 and at most 4, not {scale:g}.")
     sketch = _Sketch(shape, scale, rng)
-    ARCHITECTURES[architecture](sketch)
+    draw, widths, options = ARCHITECTURES[architecture]
+    draw(sketch, *widths, **options)
     return sketch.graph.build(
         {"X": ("float", [1, *shape])}, sketch.last, [1, CLASSES], output_name="Y", infer_shapes=True
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -14,8 +13,8 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.networks.semantics.outward import FLOAT32, FORMATS, Format
 from dokimos.suites.instance import Semantics
 
-_NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
-_FLOATS = (TensorProto.FLOAT, *_NARROW.values())
+NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+_FLOATS = (TensorProto.FLOAT, *NARROW.values())
 
 
 def stored_in(content: bytes, form: Format) -> bytes:
@@ -26,7 +25,7 @@ def stored_in(content: bytes, form: Format) -> bytes:
     and results stored in the type. Raises UnreadableFile where a node has a subgraph.
     """
     model = onnx.load_model_from_string(content)
-    kind = _NARROW[form.name]
+    kind = NARROW[form.name]
     graph, nodes = model.graph, list(model.graph.node)
     for tensor in graph.initializer:
         _round(tensor, kind)
@@ -51,18 +50,6 @@ def stored_in(content: bytes, form: Format) -> bytes:
             graph.node.append(helper.make_node("Cast", [raw], [f"{raw}@"], to=kind))
             graph.node.append(helper.make_node("Cast", [f"{raw}@"], [name], to=TensorProto.FLOAT))
     return bytes(model.SerializeToString())
-
-
-def as_float32(content: bytes) -> bytes:
-    """What stands for a file in runtimes: a network of 16 bits as it is `stored_in` its type."""
-    try:
-        graph = onnx.load_model_from_string(content).graph
-    except DecodeError:
-        return content
-    kinds = {value.type.tensor_type.elem_type for value in graph.input}
-    kinds |= {tensor.data_type for tensor in graph.initializer}
-    narrow = [FORMATS[name] for name, kind in _NARROW.items() if kind in kinds]
-    return stored_in(content, narrow[0]) if len(narrow) == 1 else content
 
 
 def _not_floats(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> set[str]:

@@ -24,12 +24,25 @@ from onnx import numpy_helper
 
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.inputs import uncompressed
-from dokimos.engine.runtimes.narrow import as_float32
+from dokimos.engine.runtimes.narrow import NARROW, stored_in
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import FORMATS
 from dokimos.suites.vnnlib.model import Point
 
 Points = NDArray[Any]
+
+
+def as_float32(content: bytes) -> bytes:
+    """What stands for a file in runtimes: a network of 16 bits as it is `stored_in` its type."""
+    try:
+        graph = onnx.load_model_from_string(content).graph
+    except DecodeError:
+        return content
+    kinds = {value.type.tensor_type.elem_type for value in graph.input}
+    kinds |= {tensor.data_type for tensor in graph.initializer}
+    narrow = [FORMATS[name] for name, kind in NARROW.items() if kind in kinds]
+    return stored_in(content, narrow[0]) if len(narrow) == 1 else content
+
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "ONNX's reference evaluator"

@@ -62,7 +62,7 @@ class TreeRepair(Repair):
         if trees.link or trees.tie or trees.is_vector or len(trees.base) > 2:
             raise InputError(
                 f"{self._model.name}: {way.value} are repaired of trees that give one number, or decide "
-                "between two classes; give --way refit, where its library knows monotone constraints."
+                "between two classes; choose the way refit, where its library knows monotone constraints."
             )
         given = rows.astype(np.float32) if trees.single else rows
         made_of = [unrolled(each) for each in trees.trees]
@@ -80,7 +80,7 @@ class TreeRepair(Repair):
         option = next((each for each in _CONSTRAINTS if each in known or hasattr(given, each)), "")
         if not option or not hasattr(given, "set_params"):
             raise InputError(
-                f"{name}: is not an estimator that takes monotone constraints; give --way leaves or splits."
+                f"{name}: is no estimator that takes monotone constraints; choose the way leaves or splits."
             )
         assert self._domain.layout is not None  # laws were stated
         slots = input_slots(given, self._domain.layout)
