@@ -19,6 +19,7 @@ BENCHMARKS = {
     "test": "2021/test",
     "mnistfc": "2021/mnistfc",
     "oval21": "2021/oval21",
+    "cifar10_resnet": "2021/cifar10_resnet",
     "safenlp_2024": "2025/safenlp_2024",
     "collins_rul_cnn_2022": "2025/collins_rul_cnn_2022",
     "malbeware": "2025/malbeware",
